@@ -33,8 +33,8 @@ PROGRAM = """
     model = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.2, max_positions=16)).double()
     if pause:
         model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
-    timed = dict(falling=True, minutes=0.02) if updates > 7 else {}
-    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5,
+    timed = dict(schedule="linear", minutes=0.02) if updates > 7 else {}
+    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, validate_every=3, clip=0.5,
                             save_minutes=1e-4, **timed)
     with process_group(torch.device("cpu")):
         print("started", flush=True)

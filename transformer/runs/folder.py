@@ -18,6 +18,7 @@ from transformer.core.files import (
     read_json,
     write_json,
 )
+from transformer.core.records import renamed
 from transformer.core.weights import load_parameters
 from transformer.corpora.download import sha256_of
 from transformer.hardware import choose_precision
@@ -30,6 +31,7 @@ from transformer.runs.experiment import (
     languages,
 )
 from transformer.runs.progress import is_number, is_row, validation_score
+from transformer.runs.schedules import name_of
 from transformer.runs.training import TrainingConfig
 
 # Its settings
@@ -44,6 +46,7 @@ def read_settings(folder: Path) -> dict:
         )
     try:
         saved = read_json(path)
+        saved["training"] = renamed(saved["training"])
         experiment_in(saved)
         return saved
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -68,8 +71,8 @@ HELD_OUT = "groups"  # how own files keep pairs from training: see `hold_out`
 
 def experiment_in(saved: dict) -> Experiment:
     """The experiment of a run.json; AttributeError, KeyError, TypeError, ValueError for none."""
-    for name, kind in TYPES.items():
-        if name in saved and not isinstance(saved[name], kind):
+    for name, expected in TYPES.items():
+        if name in saved and not isinstance(saved[name], expected):
             raise TypeError(f"{name} is {saved[name]!r}")
     files = {
         name: saved[name] and Path(saved[name])
@@ -128,7 +131,7 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "target_language": target,
         "kind": kind_of(e.model, own=True),
         "model": asdict(e.model),
-        "training": asdict(e.training),
+        "training": asdict(e.training) | {"schedule": name_of(e.training.schedule)},
     }
 
 

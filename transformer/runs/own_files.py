@@ -36,7 +36,7 @@ class Timer:
             tried.training,
             updates=TIMED + 1,
             minutes=minutes,
-            save_every=1,
+            validate_every=1,
             batch_tokens=batch_tokens,
         )
         stopped = Interrupted(

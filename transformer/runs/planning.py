@@ -76,14 +76,14 @@ def as_it_is(model: Any, training: TrainingConfig) -> tuple[Any, TrainingConfig]
 class Limits:
     """What the options and the machine leave to a plan.
 
-    settle(model, training): both with what the options give; given: the settings of training
-    among these; fixed: whether they name the model's size. probe and least: tokens of the batches
+    settle(model, training): both with what the options set; overrides: the settings of training
+    among these; fixed_size: whether they name the model's size. probe and least: tokens of the batches
     that are timed, and of the smallest ones; a size's own where they are None.
     """
 
     settle: Callable = as_it_is
-    given: dict = field(default_factory=dict)
-    fixed: bool = False
+    overrides: dict = field(default_factory=dict)
+    fixed_size: bool = False
     probe: int | None = None
     least: int | None = None
 
@@ -168,10 +168,10 @@ def schedule(
         updates=updates,
         batch_tokens=batch,
         warmup=warmup,
-        falling=True,
-        factor=PEAK * (warmup / d_model) ** 0.5,
+        schedule="linear",
+        lr_scale=PEAK * (warmup / d_model) ** 0.5,
         keep=max(1, validations // 6),
-        save_every=math.ceil(updates / validations),
+        validate_every=math.ceil(updates / validations),
     )
 
 
@@ -252,8 +252,8 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
         return trial(limits.settle(known.model, brief)[0], brief, sample)
 
     chosen, seen, each = sizes[-1], math.inf, None
-    if "updates" not in limits.given:
-        candidates = sizes[-1:] if limits.fixed else sizes
+    if "updates" not in limits.overrides:
+        candidates = sizes[-1:] if limits.fixed_size else sizes
         minutes = brief.minutes or DAY
         chosen, seen = fitting(trials, candidates, minutes, limits.probe, time)
     tried = trials(chosen)
@@ -261,8 +261,8 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     wanted = sizes[-1].epochs * tokens
     least = limits.least or chosen.batch_tokens
     batch = batch_of(min(wanted, seen) / brief.accumulate, least, chosen.batch_tokens)
-    batch = limits.given.get("batch_tokens", batch)
-    updates = limits.given.get("updates")
+    batch = limits.overrides.get("batch_tokens", batch)
+    updates = limits.overrides.get("updates")
     if updates is None:
         updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens, time)
     epochs = updates * brief.accumulate * batch / tokens

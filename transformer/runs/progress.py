@@ -106,7 +106,7 @@ class Progress:
             raise Diverged(
                 f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th "
                 "update in a row: training has diverged. What was saved is from before; "
-                "start again with a smaller factor, a longer warmup, or a clip of 1"
+                "start again with a smaller lr_scale, a longer warmup, or a clip of 1"
             )
 
     def row(self, speed: dict) -> dict:
@@ -156,21 +156,21 @@ def is_row(row: object) -> bool:
     )
 
 
-def fits(name: str, kind: Any, value: object) -> bool:
+def fits(name: str, expected: Any, value: object) -> bool:
     """Whether a value from a checkpoint can be that of a field of `Progress`, by its name."""
     if name == "best":
         return value is None or is_number(value)
-    if kind in (int, float):
+    if expected in (int, float):
         return (
             is_number(value)
             and 0 <= value < 2**53
-            and (kind is float or value == int(value))
+            and (expected is float or value == int(value))
         )
     if name in ("losses", "norms"):
         return isinstance(value, list) and all(map(is_number, value))
     if name == "log":
         return isinstance(value, list) and all(map(is_row, value))
-    return isinstance(value, kind)
+    return isinstance(value, expected)
 
 
 def progress_of(saved: object, path: Path) -> Progress:

@@ -77,7 +77,7 @@ def validation_pairs(
     return pairs[:count], encoded[:count]
 
 
-def validator(
+def make_validator(
     e: Experiment, tokenizer: Tokenizer, sentences: Sentences, count: int
 ) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
@@ -116,7 +116,7 @@ class Task:
     """What a run learns; left as it is, to translate."""
 
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
-    validator: Callable = validator  # of (e, tokenizer, sentences, count)
+    make_validator: Callable = make_validator  # of (e, tokenizer, sentences, count)
     new_model: Callable = new_model  # new_model(e, device)
     plan: Callable = as_given  # of a new run: (e, sentences, device) -> e
 
@@ -259,7 +259,7 @@ def run_experiment(
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            validate = task.validator(e, tokenizer, sentences, count)
+            validate = task.make_validator(e, tokenizer, sentences, count)
         del sentences
         model = task.new_model(e, device)
         if rank() == 0:

@@ -39,12 +39,13 @@ from transformer.hardware import (
     matmul_precision,
     matmul_rate,
 )
-from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
+from transformer.optimizer import adam, set_learning_rate
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
 from transformer.runs.progress import Progress, check_watched
 from transformer.runs.saving import Saver
+from transformer.runs.schedules import check_schedule, rate_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class TrainingConfig(training.TrainingConfig):
     """How to train: the paper's defaults (5). ValueError for one out of its range."""
 
     minutes: float | None = None  # stop after so many, validating and saving included
-    falling: bool = False  # after the warm-up it falls in a line, to 0 at the end
+    # the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or cosine
+    # (to 0 at the end), constant; or a function of the update's number
+    schedule: str | Callable[[int], float] = "inverse_sqrt"
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_minutes: float = 10.0  # about what a killed run loses at most
     keep: int = 5  # weights kept, and averaged at the end
@@ -63,8 +66,9 @@ class TrainingConfig(training.TrainingConfig):
 
     def __post_init__(self):
         check_counts(self, "updates batch_tokens accumulate warmup keep patience")
-        check_counts(self, "save_every")
-        check_positive(self, "minutes factor clip save_minutes")
+        check_counts(self, "validate_every")
+        check_schedule(self.schedule)
+        check_positive(self, "minutes lr_scale clip save_minutes")
         check_fractions(self, "epsilon_ls")
         choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
 
@@ -78,22 +82,11 @@ def endless_batches(
     """
     while True:
         order = training.epoch_seed(seed, epoch)
-        batches = epoch_batches(encoded, batch_tokens, order, start=index)
+        batches = epoch_batches(encoded, batch_tokens, order, skip=index)
         for i, rows in enumerate(batches, index):
             yield epoch, i, rows
         epoch += 1
         index = 0
-
-
-def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
-    """The learning rate of an update after so many seconds: equation 3, or falling."""
-    rate = learning_rate(update, d_model, config.warmup, config.factor)
-    if not config.falling or update <= config.warmup:
-        return rate
-    left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
-    if config.minutes is not None:
-        left = min(left, max(0.0, 1 - seconds / (60 * config.minutes)))
-    return left * peak_rate(d_model, config.warmup, config.factor)
 
 
 class Objective(nn.Module):
@@ -299,11 +292,11 @@ class Trainer:
             self.record()
 
     def record(self) -> None:
-        """Log, validate and save every save_every updates and at the end; every save_minutes only
+        """Log, validate and save every validate_every updates and at the end; every save_minutes only
         save; then the callbacks."""
         progress = self.progress
         config = self.config
-        if progress.finished(config) or progress.update % config.save_every == 0:
+        if progress.finished(config) or progress.update % config.validate_every == 0:
             check_weights(self.model.named_parameters())
             row = progress.row(self.meter.read())
             row |= self.figures(row)
