@@ -388,6 +388,22 @@ def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
 
 
+def test_a_run_leaves_its_best_weights(files, tmp_path, capsys):
+    e = experiment(files, tmp_path / "run", restore_best=True, monitor="loss")
+
+    def stop(progress):
+        if progress.update == 5:
+            progress.stop("the reader has seen enough")
+
+    run_experiment(e, "", callbacks=[stop])
+    out = capsys.readouterr().out
+    assert "stopped after update 5: the reader has seen enough" in out
+    assert "restore_best: the weights of update 5, which has the lowest loss" in out
+    model, _ = load(e.folder)
+    best = load_weights(e.folder / "best" / "00000005.safetensors")[0]
+    assert all(torch.equal(p, best[name]) for name, p in model.named_parameters())
+
+
 def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(
     finished, files, tmp_path
 ):

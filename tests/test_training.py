@@ -29,7 +29,7 @@ from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
 from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import best_in_words, validation_score
+from transformer.runs.progress import Monitor
 from transformer.runs.training import (
     Objective,
     TrainingConfig,
@@ -840,7 +840,7 @@ def test_another_optimizer_does_not_go_on(encoded, tmp_path):
 def test_patience_needs_something_to_watch(figures, encoded, tmp_path):
     """It watched the loss of training, which falls to the end."""
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
-    with pytest.raises(ValueError, match="patience stops a training by its validation"):
+    with pytest.raises(ValueError, match="patience and restore_best go by validations"):
         train(model_of(), encoded, config, tmp_path, validate=lambda model: figures)
     assert (tmp_path / "checkpoint.safetensors").is_file()
 
@@ -850,13 +850,16 @@ def test_it_is_said_which_figure_decided():
         {"update": n, "loss": 1, "validation_loss": 3 - n, "bleu": 5 - n}
         for n in (1, 2)
     ]
-    assert "update 1 count, which has the highest bleu, 4" in best_in_words(rows)
+    best = Monitor().best(rows)
+    assert best["update"] == 1
+    assert Monitor().in_words(best) == "the highest bleu, 4"
     for row in rows:
         row["validation_pairs"] = 9
-    said = "update 2 count, which has the lowest validation loss, 1 (BLEU is of fewer"
-    assert said in best_in_words(rows)
+    best = Monitor().best(rows)
+    assert best["update"] == 2
+    assert "the lowest validation loss, 1 (BLEU is of fewer" in Monitor().in_words(best)
     rows[1]["bleu"] = 0.0
-    assert "(BLEU is 0)" in best_in_words(rows)
+    assert "(BLEU is 0)" in Monitor().in_words(Monitor().best(rows))
 
 
 class Slowing(torch.optim.SGD):
@@ -911,7 +914,7 @@ def test_patience_keeps_the_best_weights(encoded, tmp_path):
     )
     config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
     log = train(model_of(), encoded, config, tmp_path, lambda model: next(results))
-    assert log[-1]["update"] == 15 and max(log, key=validation_score)["update"] == 9
+    assert log[-1]["update"] == 15 and Monitor().best(log)["update"] == 9
     assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [
         6,
         9,

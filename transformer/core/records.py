@@ -44,7 +44,11 @@ def under(row: dict, prefix: str) -> dict:
 # that all had before
 
 FORMER = {"factor": "lr_scale", "save_every": "validate_every"}
-BEFORE = {"schedule": "inverse_sqrt"}
+BEFORE = {
+    "schedule": "inverse_sqrt",
+    "restore_best": False,
+    "monitor_mode": "auto",
+}
 
 
 def renamed(training: dict) -> dict:

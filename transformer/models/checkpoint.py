@@ -303,9 +303,11 @@ def shared_names(model: nn.Module) -> dict[str, str]:
     return {name: saved[p] for name, p in names if name != saved[p]}
 
 
-def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
+def keep_weights(
+    folder: Path, model: nn.Module, update: int, keep: int, under: str = "weights"
+) -> None:
     """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
-    path = folder / "weights" / f"{update:08d}.safetensors"
+    path = folder / under / f"{update:08d}.safetensors"
     save_weights(named_weights(model), path, {"shared": shared_names(model)})
     for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
         old.unlink()

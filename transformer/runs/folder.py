@@ -30,7 +30,7 @@ from transformer.runs.experiment import (
     files_of,
     languages,
 )
-from transformer.runs.progress import is_number, is_row, validation_score
+from transformer.runs.progress import is_number, is_row, monitor_of
 from transformer.runs.schedules import name_of
 from transformer.runs.training import TrainingConfig
 
@@ -273,11 +273,14 @@ def done_in(e: Experiment) -> dict:
     }
 
 
-def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
-    """The weights that the run in folder kept, oldest first, up to those of update `until`."""
+def kept_weights(
+    folder: Path, until: int | None = None, of: str = "weights"
+) -> list[Path]:
+    """The weights that the run in folder kept, oldest first, up to those of update `until`; of the
+    best validations with of="best"."""
     return [
         path
-        for path in sorted(folder.glob("weights/*.safetensors"))
+        for path in sorted(folder.glob(f"{of}/*.safetensors"))
         if until is None or path.stem.isdecimal() and int(path.stem) <= until
     ]
 
@@ -299,7 +302,7 @@ def last_update(e: Experiment) -> int | None:
     if not e.training.patience:
         return None
     rows = read_log(e.folder)
-    return max(rows, key=validation_score)["update"] if rows else None
+    return monitor_of(e.training).best(rows)["update"] if rows else None
 
 
 def take_average(model, folder: Path, count: int) -> None:

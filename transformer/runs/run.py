@@ -43,14 +43,13 @@ from transformer.runs.folder import (
     kept_weights,
     last_update,
     note_resumed,
-    read_log,
     reserved,
     settings_of,
     sums_of,
 )
 from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
-from transformer.runs.progress import best_in_words
+from transformer.runs.progress import monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
@@ -137,7 +136,7 @@ def begin(
 ) -> tuple[Experiment, Tokenizer]:
     """Learn the vocabulary of a new run, from its training split; save it and the settings."""
     check_unused(e.folder)
-    for left in kept_weights(e.folder):
+    for left in [*kept_weights(e.folder), *kept_weights(e.folder, of="best")]:
         left.unlink()
     texts = (text for pair in sentences("train") for text in pair)
     prepare_folder(e.folder)
@@ -223,11 +222,26 @@ def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
     note_resumed(e, command, device)
 
 
-def finish(model, e: Experiment) -> None:
-    """Leave the average of the weights that were kept, with what travels with a model."""
-    if e.training.patience and (log := read_log(e.folder)):
-        print(best_in_words(log))
-    average_last(model, e.folder, e.training.keep, last_update(e))
+def choice_in_words(e: Experiment, log: list[dict]) -> str:
+    """Which weights a run that watches its validations ends with, and by which figure."""
+    monitor = monitor_of(e.training)
+    row = monitor.best(log)
+    update = row["update"]
+    figure = monitor.in_words(row)
+    if e.training.restore_best:
+        return f"restore_best: the weights of update {update}, which has {figure}"
+    return f"patience: the weights up to update {update} count, which has {figure}"
+
+
+def finish(model, e: Experiment, log: list[dict]) -> None:
+    """Leave the best weights, which training restored, or the average of those that were kept, with
+    what travels with a model."""
+    if log[-1].get("stopped"):
+        print(f"stopped after update {log[-1]['update']}: {log[-1]['stopped']}")
+    if e.training.restore_best or e.training.patience:
+        print(choice_in_words(e, log))
+    if not e.training.restore_best:
+        average_last(model, e.folder, e.training.keep, last_update(e))
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)
     save(model, e.folder)
@@ -265,8 +279,8 @@ def run_experiment(
         if rank() == 0:
             announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            fit(model, e, encoded, validate, callbacks)
+            log = fit(model, e, encoded, validate, callbacks)
         if rank() > 0:
             return None
-        finish(model, e)
+        finish(model, e, log)
         return e

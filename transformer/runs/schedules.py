@@ -2,9 +2,12 @@
 
 import math
 import sys
+import warnings
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
+
+import torch
 
 from transformer.optimizer import learning_rate, peak_rate
 
@@ -15,6 +18,7 @@ FALLING: dict[str, Callable[[float], float]] = {
     "constant": lambda left: 1.0,
 }
 SCHEDULES = ("inverse_sqrt", *FALLING)
+HIGH = 4  # times the formula's peak
 
 
 def name_of(schedule: str | Callable) -> str:
@@ -65,6 +69,26 @@ def left_of(config: Any, update: int, seconds: float) -> float:
     return left
 
 
+def scale_of(config: Any, d_model: int) -> float:
+    """What the paper's formula is multiplied by, so that it peaks at `config.learning_rate`."""
+    if config.learning_rate is None:
+        return config.lr_scale
+    return config.learning_rate / peak_rate(d_model, config.warmup)
+
+
+def warn_of_peak(config: Any, d_model: int) -> None:
+    """One warning where the peak that is given is more than `HIGH` times the paper's."""
+    if config.learning_rate is not None and scale_of(config, d_model) > HIGH:
+        warnings.warn(
+            f"a peak learning rate of {config.learning_rate:g} is "
+            f"{scale_of(config, d_model):.3g} times what the paper's formula gives for a "
+            f"width of {d_model} and {config.warmup} updates of warm-up "
+            f"({peak_rate(d_model, config.warmup):.2g}): training may diverge, or learn "
+            "nothing",
+            stacklevel=2,
+        )
+
+
 def rate_of(config: Any, update: int, d_model: int, seconds: float = 0.0) -> float:
     """The learning rate of an update, counted from 1, after so many seconds of training.
 
@@ -74,10 +98,11 @@ def rate_of(config: Any, update: int, d_model: int, seconds: float = 0.0) -> flo
     own = function_of(config.schedule)
     if own is not None:
         return checked(own(update), config.schedule, update)
+    scale = scale_of(config, d_model)
     if config.schedule == "inverse_sqrt" or update <= config.warmup:
-        return learning_rate(update, d_model, config.warmup, config.lr_scale)
+        return learning_rate(update, d_model, config.warmup, scale)
     part = FALLING[config.schedule](left_of(config, update, seconds))
-    return part * peak_rate(d_model, config.warmup, config.lr_scale)
+    return part * peak_rate(d_model, config.warmup, scale)
 
 
 def checked(rate: Any, schedule: str | Callable, update: int) -> float:
@@ -92,3 +117,21 @@ def checked(rate: Any, schedule: str | Callable, update: int) -> float:
             f"{update}: let it return a number of at least 0"
         )
     return rate
+
+
+# Groups of parameters
+
+
+def keep_ratios(optimizer: torch.optim.Optimizer) -> None:
+    """Give groups of parameters that begin at different rates the ratio to the largest of them as
+    "lr_scale", unless they have one."""
+    rates = [float(group["lr"]) for group in optimizer.param_groups]
+    if len(set(rates)) > 1:
+        for group, rate in zip(optimizer.param_groups, rates):
+            group.setdefault("lr_scale", rate / max(rates))
+
+
+def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give every group of parameters this rate, times its "lr_scale" where it has one."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("lr_scale", 1.0)
