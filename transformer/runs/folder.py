@@ -63,6 +63,7 @@ TYPES = {
     "source_language": str,
     "target_language": str,
     "reverse": bool,
+    "init": str | None,
     "resumed": list,
     "held_out": str,
 }
@@ -129,6 +130,7 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "target_file": e.target_file and str(e.target_file.absolute()),
         "source_language": source,
         "target_language": target,
+        "init": None if e.init is None else str(e.init),
         "kind": kind_of(e.model, own=True),
         "model": asdict(e.model),
         "training": asdict(e.training) | {"schedule": name_of(e.training.schedule)},

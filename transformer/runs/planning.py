@@ -77,13 +77,15 @@ class Limits:
     """What the options and the machine leave to a plan.
 
     settle(model, training): both with what the options set; overrides: the settings of training
-    among these; fixed_size: whether they name the model's size. probe and least: tokens of the batches
-    that are timed, and of the smallest ones; a size's own where they are None.
+    among these; fixed_size: whether they name the model's size; trained: whether it has been trained
+    before. probe and least: tokens of the batches that are timed, and of the smallest ones; a size's
+    own where they are None.
     """
 
     settle: Callable = as_it_is
     overrides: dict = field(default_factory=dict)
     fixed_size: bool = False
+    trained: bool = False
     probe: int | None = None
     least: int | None = None
 
@@ -199,6 +201,7 @@ class Plan:
     pairs: int
     tokens: float  # of an epoch, a side
     each: float | None = None  # seconds of an update, where they were timed
+    trained: bool = False  # the model, before
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -215,8 +218,14 @@ class Plan:
             f"{sizes}, batches of {t.batch_tokens:,} tokens",
             f"{t.updates:,} updates, {seen / self.tokens:.1f} epochs, "
             f"warm-up {t.warmup:,}{timed}",
-            outlook(self.pairs, seen),
+            FORGETS if self.trained else outlook(self.pairs, seen),
         ]
+
+
+FORGETS = (
+    "the model has been trained before: it learns what is in the files, and may forget what "
+    "is not"
+)
 
 
 def outlook(pairs: int, tokens: float) -> str:
@@ -269,4 +278,4 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     training = schedule(brief, updates, batch, getattr(tried.model, "d_model", 512))
     model = replace(chosen.model, P_drop=dropout(epochs))
     model, training = limits.settle(model, training)
-    return Plan(model, training, pairs, tokens, each)
+    return Plan(model, training, pairs, tokens, each, limits.trained)

@@ -160,6 +160,14 @@ def short_recipe(corpus: str, minutes: float | None = None) -> dict:
     return {"model": found["model"], "training": training}
 
 
+FINE_TUNING = 0.1  # of the rate of a model that begins with random weights
+
+
+def slower(training: TrainingConfig) -> TrainingConfig:
+    """A training of a model that has been trained before: at a tenth of the rate."""
+    return replace(training, lr_scale=FINE_TUNING * training.lr_scale)
+
+
 def search_of(corpus: str) -> tuple[int, float]:
     """(beam, alpha) for a corpus: what its models take along (Sections 6.1 and 6.3)."""
     return SEARCH.get(corpus, (4, 0.6))

@@ -15,13 +15,21 @@ from transformer.core.files import prepare_folder, write_file, write_json
 from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import About
 from transformer.core.scores import bleu
-from transformer.core.weights import count_parameters
+from transformer.core.weights import count_parameters, load_parameters
 from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
+from transformer.models.checkpoint import named_weights
 from transformer.models.kinds import build_fast
-from transformer.models.pretrained import check_memory, load_tokenizer, save
+from transformer.models.pretrained import (
+    check_memory,
+    folder_named,
+    load_model,
+    load_tokenizer,
+    save,
+    tokenizer_class,
+)
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
 from transformer.runs.encoded import check_pairs, fitting
@@ -49,6 +57,7 @@ from transformer.runs.folder import (
 )
 from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
+from transformer.runs.own_files import plan_files
 from transformer.runs.progress import monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
@@ -99,15 +108,15 @@ def make_validator(
 
 
 def new_model(e: Experiment, device: torch.device):
-    """The experiment's model with fresh weights, which its seed decides, fast, on the device."""
+    """The experiment's model with fresh weights, which its seed decides, or with those of the
+    model that it begins with; fast, on the device."""
     torch.manual_seed(e.training.seed)
-    model = build_fast(e.model).to(device)
+    model = build_fast(e.model)
+    if e.init is not None and not e.resume:
+        folder = folder_named(e.init)
+        load_parameters(model, named_weights(load_model(folder)), folder)
+    model = model.to(device)
     return compile_stacks(model) if e.compile else model
-
-
-def as_given(e: Experiment, sentences: Sentences, device: torch.device) -> Experiment:
-    """A plan that leaves all settings as they are."""
-    return e
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,7 @@ class Task:
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
     make_validator: Callable = make_validator  # of (e, tokenizer, sentences, count)
     new_model: Callable = new_model  # new_model(e, device)
-    plan: Callable = as_given  # of a new run: (e, sentences, device) -> e
+    plan: Callable = plan_files  # of a new run: (e, sentences, device) -> e
 
 
 # Begin, go on, finish
@@ -131,16 +140,23 @@ def note_held_out(e: Experiment, sentences: Sentences) -> None:
         print(*sentences.divided.report.sentences(), sep="\n", flush=True)
 
 
+def new_tokenizer(e: Experiment, sentences: Sentences) -> Tokenizer:
+    """The vocabulary of a new run: that of the model it begins with, or learned from its texts."""
+    if e.init is not None:
+        return load_tokenizer(folder_named(e.init), e.model)
+    texts = (text for pair in sentences("train") for text in pair)
+    return Tokenizer.train(texts, e.model.vocab_size)
+
+
 def begin(
     e: Experiment, sentences: Sentences, command: str, device: torch.device
 ) -> tuple[Experiment, Tokenizer]:
-    """Learn the vocabulary of a new run, from its training split; save it and the settings."""
+    """Save the vocabulary of a new run (`new_tokenizer`) and its settings."""
     check_unused(e.folder)
     for left in [*kept_weights(e.folder), *kept_weights(e.folder, of="best")]:
         left.unlink()
-    texts = (text for pair in sentences("train") for text in pair)
     prepare_folder(e.folder)
-    tokenizer = Tokenizer.train(texts, e.model.vocab_size)
+    tokenizer = new_tokenizer(e, sentences)
     e = fitted(e, tokenizer)
     check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
@@ -167,7 +183,8 @@ def open_run(
             return resume(e)
         if rank() == 0:
             return begin(e, sentences, command, device)
-        tokenizer = Tokenizer.load(e.folder / "tokenizer.json")
+        path = e.folder / "tokenizer.json"
+        tokenizer = tokenizer_class(path).load(path)
         return fitted(e, tokenizer), tokenizer
 
 
@@ -249,7 +266,7 @@ def finish(model, e: Experiment, log: list[dict]) -> None:
 
 def run_experiment(
     e: Experiment,
-    command: str,
+    command: str = "",
     count: int = 200,
     callbacks: Sequence[Callable] = (),
     task: Task = Task(),
