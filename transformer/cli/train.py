@@ -51,8 +51,8 @@ class Train(Choice):
 
     Without further options the recipe that suits the corpus is used, for files of your own one that
     suits their size, this machine and --minutes; every option shown here replaces one setting of
-    it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
-    transformer train ...
+    it. Ctrl-C saves; --resume goes on from there. --import mine first imports mine.py, with
+    parts of your own. Several GPUs: torchrun -m transformer train ...
     """
 
     # code of your sentences' language
