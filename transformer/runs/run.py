@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from transformer.core.distributed import process_group, rank, rank_zero_first
+from transformer.core.distributed import (
+    LostPeer,
+    process_group,
+    rank,
+    rank_zero_first,
+)
 from transformer.core.files import prepare_folder, write_file, write_json
 from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import About
@@ -221,6 +226,8 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
     try:
         return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
+    except LostPeer:
+        raise
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(

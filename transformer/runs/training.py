@@ -20,9 +20,13 @@ from transformer.core.checks import check_choice
 from transformer.core.distributed import (
     check_share,
     copies_in_step,
+    copy_from_first,
+    from_first,
     own_share,
+    process_group,
     rank,
     sum_over_processes,
+    watch_peers,
     without_exchange,
     world_size,
 )
@@ -285,8 +289,13 @@ class Trainer:
     def run(self) -> list[dict]:
         """Do the updates that are left; the log, a dict of figures a validation.
 
-        Ctrl-C waits for the end of an update.
+        Ctrl-C waits for the end of an update. `LostPeer` where another process has ended.
         """
+        with watch_peers():
+            return self.finish()
+
+    def finish(self) -> list[dict]:
+        """See `run`."""
         config, done = self.config, self.progress
         place = done.epoch, done.index
         stream = endless_batches(self.encoded, config.batch_tokens, config.seed, *place)
@@ -385,7 +394,9 @@ class Trainer:
             raise Interrupted(f"stopped after update {self.progress.update}{place}")
         if rank() == 0:
             self.wind_up()
-        return self.progress.log
+        if self.config.restore_best:
+            copy_from_first(self.model)
+        return from_first(self.progress.log)
 
     def wind_up(self) -> None:
         """Say in the log why a callback stopped, and take the best weights back."""
@@ -424,8 +435,14 @@ def train(
 
     Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
     that do not fit, and where training diverges. Torch's generators are left as they were found.
+    Started by torchrun, each process calls it with the same arguments, whose model is brought to
+    the process's GPU; all get the log and the weights, and the first alone validates, saves and
+    calls back.
     """
-    with torch.random.fork_rng(seeded_gpus(model)):
+    there = next(model.parameters()).device
+    with torch.random.fork_rng(seeded_gpus(model)), process_group(there) as device:
+        if device != there:
+            model.to(device)
         return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
 
 
