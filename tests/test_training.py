@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.core.interrupt import Interrupted, catch_interrupt
-from transformer.core.weights import load_weights
+from transformer.core.weights import load_weights, save_weights
 from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
@@ -905,6 +905,40 @@ def test_state_in_an_optimizers_groups_survives_a_resume(encoded, tmp_path):
     assert all(torch.equal(tensor, parts[0][name]) for name, tensor in whole[0].items())
     assert whole[1]["groups"] == parts[1]["groups"]
     assert json.loads(whole[1]["groups"])[1]["seen"][0] == 20
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("exp_avg", 1e38, "exp_avg of .* holds a number too large"),
+        ("exp_avg", -3e38, "exp_avg of .* holds a number too large"),
+        ("exp_avg_sq", 1e38, "exp_avg_sq of .* holds a number too large"),
+        ("exp_avg_sq", -1e-9, "exp_avg_sq of .* holds a number below 0"),
+        ("step", 1e38, "step of .* holds a number too large"),
+        ("step", -1.0, "step of .* holds a number below 0"),
+    ],
+)
+def test_a_state_that_no_training_leaves(key, value, said, encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, metadata = load_weights(path)
+    name = next(name for name in tensors if name.startswith(f"optimizer.{key}."))
+    tensors[name].view(-1)[0] = value
+    save_weights(tensors, path, metadata)
+    with pytest.raises(ValueError, match=f"is no whole checkpoint .{said}"):
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True)
+
+
+def test_betas_that_no_training_leaves(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, metadata = load_weights(path)
+    groups = [
+        group | {"betas": [0.9, 1e38]} for group in json.loads(metadata["groups"])
+    ]
+    save_weights(tensors, path, metadata | {"groups": json.dumps(groups)})
+    with pytest.raises(ValueError, match="is no whole checkpoint .betas of a group is"):
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True)
 
 
 def test_patience_keeps_the_best_weights(encoded, tmp_path):
