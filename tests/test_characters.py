@@ -163,7 +163,7 @@ def test_a_family_is_trained_and_scored(family, monkeypatch, tmp_path):
     monkeypatch.setattr(
         decoders,
         "TRAINING",
-        replace(decoders.TRAINING, updates=2, batch_tokens=200, save_every=2),
+        replace(decoders.TRAINING, updates=2, batch_tokens=200, validate_every=2),
     )
     monkeypatch.setattr(decoders, "examples", lambda part: read_bundled("test")[:3])
     row = decoders.job_of(family, 0.003, 1).do(folder=tmp_path / "run", device="cpu")

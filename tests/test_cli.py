@@ -71,7 +71,7 @@ SPEED = [
     "300",
     "--warmup",
     "10",
-    "--save-every",
+    "--validate-every",
     "3",
     "--keep",
     "2",
@@ -739,7 +739,9 @@ def small_demo(monkeypatch):
     """The demo's recipe and corpus, cut down to seconds."""
     recipe = dict(
         model=TransformerConfig(300, 16, 32, 1, 2),
-        training=TrainingConfig(updates=4, batch_tokens=300, warmup=10, save_every=2),
+        training=TrainingConfig(
+            updates=4, batch_tokens=300, warmup=10, validate_every=2
+        ),
     )
     monkeypatch.setitem(recipes.RECIPES, "bundled", recipe)
     small = {

@@ -292,7 +292,7 @@ def test_the_loop_trains_it(tmp_path):
         ConvolutionConfig(tokenizer.vocab_size, d_model=32, N=2, max_positions=100)
     )
     before = validation_loss(model, encoded)["validation_loss"]
-    settings = dict(batch_tokens=400, warmup=10, save_every=6)
+    settings = dict(batch_tokens=400, warmup=10, validate_every=6)
     log = train(model, encoded, TrainingConfig(updates=12, **settings), tmp_path)
     assert [row["update"] for row in log] == [6, 12] and log[0]["utilisation"] >= 0
     train(model, encoded, TrainingConfig(updates=18, **settings), tmp_path, resume=True)

@@ -307,13 +307,13 @@ def test_empty_batches():
         token_batches([], 100)
 
 
-@pytest.mark.parametrize("batch_tokens, start", [(0, 0), (100, -1)])
-def test_batches_out_of_range(batch_tokens, start):
+@pytest.mark.parametrize("batch_tokens, skip", [(0, 0), (100, -1)])
+def test_batches_out_of_range(batch_tokens, skip):
     with pytest.raises(
         ValueError,
-        match=f"batch_tokens must be .* and start .*, not {batch_tokens} and {start}",
+        match=f"batch_tokens must be .* and skip .*, not {batch_tokens} and {skip}",
     ):
-        list(epoch_batches([([3, 2], [1, 3, 2])], batch_tokens, start=start))
+        list(epoch_batches([([3, 2], [1, 3, 2])], batch_tokens, skip=skip))
 
 
 def test_one_string_is_no_list_of_sentences(tokenizer):
@@ -429,13 +429,13 @@ def test_an_epoch_holds_every_pair_once_and_keeps_the_limit(small_windows, n):
 def test_an_epoch_goes_on_from_any_batch(small_windows, n):
     encoded = random_pairs(n)
     batches = list(epoch_batches(encoded, 200, seed=5))
-    for start in [
+    for skip in [
         *range(0, len(batches), 9),
         len(batches) - 1,
         len(batches),
         len(batches) + 1,
     ]:
-        assert list(epoch_batches(encoded, 200, seed=5, start=start)) == batches[start:]
+        assert list(epoch_batches(encoded, 200, seed=5, skip=skip)) == batches[skip:]
 
 
 def test_large_corpora_are_mixed_in_windows(small_windows):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,6 @@ from transformer.core.weights import load_weights
 PROGRAM = """
     import json, os, sys, time, torch
     from transformer.fast.model import Transformer, TransformerConfig
-    from transformer.core.distributed import process_group
     from transformer.runs.training import TrainingConfig, train
 
     torch.set_num_threads(1)
@@ -33,14 +33,14 @@ PROGRAM = """
     model = Transformer(TransformerConfig(20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.2, max_positions=16)).double()
     if pause:
         model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
-    timed = dict(falling=True, minutes=0.02) if updates > 7 else {}
-    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, save_every=3, clip=0.5,
+    timed = dict(schedule="linear", minutes=0.02) if updates > 7 else {}
+    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, validate_every=3, clip=0.5,
                             save_minutes=1e-4, **timed)
-    with process_group(torch.device("cpu")):
-        print("started", flush=True)
-        train(model, encoded, config, folder, resume=resume)
-        with open(f"{folder}/copy-{os.environ.get('LOCAL_RANK', 0)}", "w") as copy:
-            copy.write(sum(p.abs().sum().item() for p in model.parameters()).hex())
+    print("started", flush=True)
+    log = train(model, encoded, config, folder, resume=resume)
+    assert log[-1]["update"] and not torch.distributed.is_initialized()
+    with open(f"{folder}/copy-{os.environ.get('LOCAL_RANK', 0)}", "w") as copy:
+        copy.write(sum(p.abs().sum().item() for p in model.parameters()).hex())
 """
 
 
@@ -142,6 +142,41 @@ def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, h
     assert process.returncode != 0 and checkpoint(tmp_path, "run")[1]["update"] < 7
     finish(start(tmp_path, "run", 7, resume=True))
     assert_same(checkpoint(tmp_path, "run"), alone, exactly=True)
+
+
+def free_port():
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return server.getsockname()[1]
+
+
+def test_a_process_that_is_killed_stops_the_other_in_a_sentence(tmp_path, alone):
+    """It names what to do, and doing so gives what would have been."""
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM), encoding="utf8")
+    place = dict(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE="2")
+    both = [
+        subprocess.Popen(
+            [sys.executable, str(program), str(tmp_path / "run"), "7", "new", "0.2"],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **place, "RANK": n, "LOCAL_RANK": n},
+        )
+        for n in "01"
+    ]
+    path, deadline = tmp_path / "run" / "checkpoint.safetensors", time.monotonic() + 60
+    while not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    both[1].kill()
+    errors = both[0].communicate(timeout=60)[1]
+    both[1].communicate(timeout=60)
+    said = errors.strip().splitlines()[-1]
+    assert both[0].returncode == 1
+    assert "another of the 2 processes has ended, so this one stops, too" in said
+    assert "--resume" in said
+    assert checkpoint(tmp_path, "run")[1]["update"] < 7
+    finish(start(tmp_path, "run", 7, resume=True))
+    assert_same(checkpoint(tmp_path, "run"), alone)
 
 
 def test_every_process_needs_its_share(monkeypatch):

@@ -184,7 +184,7 @@ def trained(config_class, tokenizer, folder, **options):
     }
     model = build(config_class(**marks, d_model=32, d_ff=64, N=2, h=4, P_drop=0.0))
     settings = TrainingConfig(
-        updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32"
+        updates=2, batch_tokens=400, warmup=2, validate_every=2, precision="fp32"
     )
     log = train(
         model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options
@@ -259,7 +259,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     another_score()
     config = TransformerConfig(300, d_model=32, d_ff=64, N=1, h=2)
     settings = TrainingConfig(
-        updates=2, batch_tokens=400, warmup=2, save_every=2, precision="fp32"
+        updates=2, batch_tokens=400, warmup=2, validate_every=2, precision="fp32"
     )
     e = Experiment("french", folder=tmp_path / "run", model=config, training=settings)
     run_experiment(e, "transformer train --corpus french", count=2)

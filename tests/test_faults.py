@@ -84,7 +84,7 @@ def test_training_does_not_end_with_weights_that_are_no_numbers(home, tmp_path):
             folder,
             *SIZES,
             *SPEED,
-            "--factor",
+            "--lr-scale",
             factor,
         )
         assert done.status == 2 and "Traceback" not in done.err
@@ -97,7 +97,7 @@ def test_a_last_update_that_leaves_no_numbers():
             self.param_groups[0]["params"][0].data.fill_(float("inf"))
 
     with pytest.raises(
-        Diverged, match="no usable numbers.*start again with a smaller factor"
+        Diverged, match="no usable numbers.*start again with a smaller lr_scale"
     ):
         train(
             Transformer(SMALL),
@@ -216,7 +216,7 @@ def test_sizes_are_bounded(settings, said):
         (dict(seed="7"), "seed must be a whole number below 2.63, not '7'"),
         (dict(seed=2**63), "seed must be"),
         (dict(updates=2**63), "updates must be at most"),
-        (dict(factor=1e300), "factor must be at most"),
+        (dict(lr_scale=1e300), "lr_scale must be at most"),
         (dict(epsilon_ls="x"), "epsilon_ls must be at least 0"),
         (dict(minutes=float("nan")), "minutes must be above 0"),
     ],

@@ -151,7 +151,9 @@ def computed():
 def updated():
     """Losses and weights of three updates by the loop; the corpus is one batch in any order."""
     settings, result = (
-        TrainingConfig(updates=3, batch_tokens=500, warmup=4, save_every=1, clip=20.0),
+        TrainingConfig(
+            updates=3, batch_tokens=500, warmup=4, validate_every=1, clip=20.0
+        ),
         {},
     )
     for name, model in models().items():
@@ -270,7 +272,7 @@ def smoothed():
 FILES = "--source-file own.en --target-file own.de"
 TINY = (
     "--vocab-size 270 --d-model 16 --d-ff 16 --N 1 --h 2 --max-positions 60 --updates 2 "
-    "--batch-tokens 200 --warmup 4 --save-every 2 --seed 3"
+    "--batch-tokens 200 --warmup 4 --validate-every 2 --seed 3"
 )
 MISTAKES = """
 train --corpus multi31k

@@ -43,8 +43,8 @@ TRAINING = TrainingConfig(
     updates=60,
     batch_tokens=16 * 64,
     warmup=10,
-    factor=0.3,
-    save_every=60,
+    lr_scale=0.3,
+    validate_every=60,
     precision="fp32",
 )
 
@@ -345,7 +345,11 @@ def test_drawings_are_learned():
         model,
         pairs,
         replace(
-            TRAINING, updates=150, save_every=150, epsilon_ls=0.0, batch_tokens=8 * 66
+            TRAINING,
+            updates=150,
+            validate_every=150,
+            epsilon_ls=0.0,
+            batch_tokens=8 * 66,
         ),
     )
     assert torch.equal(draw(model, digits[:2], C, Sampler(temperature=0)), images[:2])

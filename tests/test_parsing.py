@@ -609,7 +609,7 @@ def test_a_parser_is_trained_by_the_loop_of_translation(treebank, tmp_path, one_
             vocab_size=300, d_model=16, d_ff=32, N=1, h=2, max_positions=400
         ),
         training=TrainingConfig(
-            updates=4, batch_tokens=200, warmup=2, save_every=2, keep=1
+            updates=4, batch_tokens=200, warmup=2, validate_every=2, keep=1
         ),
     )
     assert run_experiment(e, "test", count=5, task=PARSING)

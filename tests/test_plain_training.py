@@ -18,7 +18,7 @@ from transformer.runs import training as strong
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 SETTINGS = dict(
-    updates=7, batch_tokens=40, accumulate=2, warmup=3, factor=0.5, save_every=3
+    updates=7, batch_tokens=40, accumulate=2, warmup=3, lr_scale=0.5, validate_every=3
 )
 FORMS = (plain, strong)
 

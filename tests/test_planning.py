@@ -12,12 +12,14 @@ from transformer.cli.train import limits_of
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import read_rows
 from transformer.models.kinds import parameters_of
+from transformer.optimizer import peak_rate
 from transformer.runs import own_files as own_files_of
 from transformer.runs import planning
 from transformer.runs.experiment import Experiment, Sentences
 from transformer.runs.own_files import LEAST, PROBE
 from transformer.runs.planning import SIZES, TOO_FEW, batch_of, dropout, outlook, plan
-from transformer.runs.training import TrainingConfig, rate_of
+from transformer.runs.schedules import name_of, rate_of
+from transformer.runs.training import TrainingConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 WORDS = "a red dog walks near the old river while two small children look at it".split()
@@ -63,8 +65,11 @@ def test_plans_have_5_to_100_epochs_and_a_short_warm_up(count, flops):
     e = planned(count, flops=flops)
     said = "\n".join(e.lines())
     assert 5 <= epochs(said) <= 100
-    assert 1 <= e.training.warmup <= e.training.updates / 10 and e.training.falling
-    assert e.training.keep <= e.training.updates / e.training.save_every
+    assert (
+        1 <= e.training.warmup <= e.training.updates / 10
+        and e.training.schedule == "linear"
+    )
+    assert e.training.keep <= e.training.updates / e.training.validate_every
     assert "too few" not in said and ("are few: expect" in said) == (count < 10_000)
 
 
@@ -88,7 +93,7 @@ def test_minutes_hold_the_whole_schedule(minutes):
     assert (
         t.minutes == minutes
         and t.warmup <= t.updates / 10
-        and 3 < t.updates / t.save_every
+        and 3 < t.updates / t.validate_every
     )
     assert rate_of(t, t.updates, 128, 0) < rate_of(t, t.warmup, 128, 0) / 100
     longer = planned(30_000, "--minutes", 3 * minutes)
@@ -111,8 +116,8 @@ def test_options_count_more_than_the_plan():
     def refuse(*_):
         raise AssertionError("timed, though the updates are given")
 
-    e = planned(20_000, "--d-model", 64, "--P-drop", 0.15, "--factor", 1.5)
-    assert (e.model.d_model, e.model.P_drop, e.training.factor) == (64, 0.15, 1.5)
+    e = planned(20_000, "--d-model", 64, "--P-drop", 0.15, "--lr-scale", 1.5)
+    assert (e.model.d_model, e.model.P_drop, e.training.lr_scale) == (64, 0.15, 1.5)
     big = planned(20_000, "--preset", "base", "--no-norm-first").model
     assert (big.d_model, big.norm_first) == (512, False)
     assert planned(20_000, "--preset", "base").model.norm_first
@@ -182,8 +187,8 @@ def test_a_trial_takes_the_time_of_updates(own_files, monkeypatch):
 
 
 def test_a_falling_rate():
-    t = TrainingConfig(updates=100, warmup=10, factor=2.0, falling=True)
-    paper = TrainingConfig(updates=100, warmup=10, factor=2.0)
+    t = TrainingConfig(updates=100, warmup=10, lr_scale=2.0, schedule="linear")
+    paper = TrainingConfig(updates=100, warmup=10, lr_scale=2.0)
     rates = [rate_of(t, update, 64, 1e6) for update in range(1, 101)]
     assert rates[:10] == [rate_of(paper, update, 64, 0) for update in range(1, 11)]
     steps = [a - b for a, b in zip(rates[9:], rates[10:])]
@@ -192,8 +197,54 @@ def test_a_falling_rate():
     )
 
 
+def test_schedules():
+    """All rise alike; then in a line or a cosine to 0, not at all, or by the paper's formula."""
+    settings = dict(updates=109, warmup=10)
+    by_name = {
+        name: [
+            rate_of(TrainingConfig(schedule=name, **settings), update, 64)
+            for update in range(1, 110)
+        ]
+        for name in ("inverse_sqrt", "linear", "cosine", "constant")
+    }
+    peak = peak_rate(64, 10)
+    rising = [peak * update / 10 for update in range(1, 11)]
+    for rates in by_name.values():
+        assert rates[:10] == pytest.approx(rising)
+    assert by_name["inverse_sqrt"][39] == pytest.approx(peak / 2)
+    assert by_name["linear"][59] == pytest.approx(peak / 2)
+    assert by_name["cosine"][59] == pytest.approx(peak / 2)
+    assert by_name["cosine"][34] > by_name["linear"][34]
+    assert by_name["cosine"][-1] < by_name["linear"][-1] < peak / 50
+    assert by_name["constant"][10:] == [peak] * 99
+
+
+def steps(update):
+    return 0.01 * 0.5 ** (update // 10)
+
+
+def test_a_schedule_of_ones_own():
+    by_name = TrainingConfig(schedule=name_of(steps))
+    assert by_name.schedule == f"{__name__}:steps"
+    for config in (by_name, TrainingConfig(schedule=steps)):
+        assert [rate_of(config, update, 64) for update in (1, 25)] == [0.01, 0.0025]
+
+
+@pytest.mark.parametrize("wrong", [None, -1.0, float("nan"), "much"])
+def test_a_schedule_that_gives_no_rate(wrong):
+    with pytest.raises(ValueError, match="gives no learning rate for update 7"):
+        rate_of(TrainingConfig(schedule=lambda update: wrong), 7, 64)
+
+
+def test_a_schedule_that_is_not_there():
+    with pytest.raises(ValueError, match="import its module first .--import nowhere"):
+        rate_of(TrainingConfig(schedule="nowhere:steps"), 1, 64)
+
+
 def test_a_rate_falls_to_the_end_of_the_minutes_on_a_machine_that_became_slower():
-    t = TrainingConfig(updates=100, minutes=1, warmup=10, factor=2.0, falling=True)
+    t = TrainingConfig(
+        updates=100, minutes=1, warmup=10, lr_scale=2.0, schedule="linear"
+    )
     peak = rate_of(t, 10, 64, 30)
     assert (
         rate_of(t, 11, 64, 45) == pytest.approx(peak / 4)

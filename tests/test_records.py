@@ -122,3 +122,28 @@ def test_every_record_has_plain_columns_and_says_where_it_comes_from(root):
             assert not any(isinstance(value, dict) for value in row.values()), path
             assert row["command"] and "commit" in row and row["hardware"], path
             assert "failed" not in row
+
+
+def test_older_names_of_settings_are_read_as_todays(tmp_path):
+    path = tmp_path / "x.json"
+    old = {"training.factor": 0.5, "training.save_every": 10, "training.falling": True}
+    path.write_text(json.dumps({"name": "a", **old, "seed": 1}))
+    (row,) = read_rows(path)
+    assert list(row) == [
+        "name",
+        "training.schedule",
+        "training.lr_scale",
+        "training.validate_every",
+        "seed",
+    ]
+    assert row["training.schedule"] == "linear"
+    assert row["training.lr_scale"] == 0.5
+    assert row["training.validate_every"] == 10
+
+
+def test_rows_of_before_there_were_schedules_have_the_papers(tmp_path):
+    path = tmp_path / "x.json"
+    path.write_text(
+        json.dumps({"training.updates": 3, "rows": [{"training.falling": False}, {}]})
+    )
+    assert [row["training.schedule"] for row in read_rows(path)] == ["inverse_sqrt"] * 2

@@ -387,7 +387,7 @@ def base(own_files):
         target_file=own_files[1],
         model=TransformerConfig(300, d_model=16, d_ff=32, N=1, h=8, max_positions=150),
         training=TrainingConfig(
-            updates=2, batch_tokens=300, warmup=10, save_every=1, keep=2
+            updates=2, batch_tokens=300, warmup=10, validate_every=1, keep=2
         ),
     )
 
@@ -451,7 +451,9 @@ def test_an_interrupted_run_goes_on(base, whole, tmp_path, monkeypatch):
     """Stopped by Ctrl-C at the first validation, then begun again: the same weights and scores as without a stop."""
     stops = replace(
         table3.TASK,
-        validator=lambda *_: lambda model: signal.raise_signal(signal.SIGINT) or {},
+        make_validator=lambda *_: (
+            lambda model: signal.raise_signal(signal.SIGINT) or {}
+        ),
     )
     one = trial(base)
     runner.work(replace(one, do=partial(one.do, task=stops)), tmp_path, "cpu")

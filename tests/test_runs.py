@@ -53,14 +53,14 @@ from transformer.runs.monitor import Forecast
 from transformer.runs.own_files import Timer
 from transformer.runs.planning import trial
 from transformer.runs.progress import Progress
-from transformer.runs.recipes import RECIPES, SESSIONS, recipe, session
-from transformer.runs.run import epochs_of, run_experiment, validator
+from transformer.runs.recipes import RECIPES, SHORT_RECIPES, recipe, short_recipe
+from transformer.runs.run import epochs_of, make_validator, run_experiment
 from transformer.runs.scoring import Scoring, score
 from transformer.runs.training import TrainingConfig
 
 TINY = dict(d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(
-    updates=6, batch_tokens=300, warmup=10, save_every=3, keep=2, accumulate=2
+    updates=6, batch_tokens=300, warmup=10, validate_every=3, keep=2, accumulate=2
 )
 
 
@@ -115,8 +115,8 @@ def test_the_papers_recipes():
             batch_tokens=25_000,
             warmup=4000,
             epsilon_ls=0.1,
-            factor=1.0,
-            save_every=every,
+            lr_scale=1.0,
+            validate_every=every,
             keep=keep,
         )
 
@@ -132,17 +132,17 @@ def test_every_recipe_makes_a_model():
     assert recipe("multi30k", "tiny")["training"] == recipe("multi30k")["training"]
 
 
-def test_sessions():
-    for name in SESSIONS:
+def test_short_recipes():
+    for name in SHORT_RECIPES:
         assert (
-            session(name) == SESSIONS[name]
-            and session(name, 2)["training"].minutes == 2
+            short_recipe(name) == SHORT_RECIPES[name]
+            and short_recipe(name, 2)["training"].minutes == 2
         )
     with pytest.raises(
         ValueError,
-        match="no session is prepared for 'europarl': choose bundled, multi30k, ",
+        match="no short recipe is prepared for 'europarl': choose bundled, multi30k, ",
     ):
-        session("europarl")
+        short_recipe("europarl")
 
 
 def test_parameters_without_a_model():
@@ -237,11 +237,11 @@ def test_validation_pairs_on_disk_that_are_too_long_are_left_out(finished, monke
     limit = sorted(lengths)[10]
     e = Experiment(model=TransformerConfig(300, **{**TINY, "max_positions": limit}))
     with pytest.raises(ValueError, match="validation sentence pair . has"):
-        validator(e, tokenizer, Sentences(e), 20)
+        make_validator(e, tokenizer, Sentences(e), 20)
     monkeypatch.setattr(experiments, "ON_DISK", ("bundled",))
     long = sum(length > limit for length in lengths)
     with pytest.warns(UserWarning, match=f"{long} of 20 validation sentence pairs"):
-        validate = validator(e, tokenizer, Sentences(e), 20)
+        validate = make_validator(e, tokenizer, Sentences(e), 20)
     assert validate(Transformer(e.model)).keys() >= {"validation_loss", "bleu"}
 
 
@@ -304,8 +304,8 @@ def test_validation(finished, files):
             e, model=dataclasses.replace(e.model, max_positions=2)
         )
         # also those that are not validated on
-        validator(short, tokenizer, Sentences(short), 0)
-    figures = validator(e, tokenizer, Sentences(e), 200)(model)
+        make_validator(short, tokenizer, Sentences(short), 0)
+    figures = make_validator(e, tokenizer, Sentences(e), 200)(model)
     outputs = translate(model, tokenizer, [pairs[0][0]], beam=1)
     assert figures["bleu"] == bleu(outputs, [pairs[0][1]]).score
     batch = collate(encode_pairs(tokenizer, pairs))
@@ -327,7 +327,7 @@ def test_validation_scores_by_the_words_of_the_language(finished, monkeypatch):
     sentences.kept["validation"] = [(text, text) for text in references]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # another language's would be by characters
-        found = validator(e, tokenizer, sentences, 2)(model)["bleu"]
+        found = make_validator(e, tokenizer, sentences, 2)(model)["bleu"]
     assert found == bleu(outputs, references, language="zh").score > 50
 
 
@@ -386,6 +386,22 @@ def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     average_last(model, finished, 2, until=3)
     first = load_weights(finished / "weights" / "00000003.safetensors")[0]
     assert all(torch.equal(p, first[name]) for name, p in model.named_parameters())
+
+
+def test_a_run_leaves_its_best_weights(files, tmp_path, capsys):
+    e = experiment(files, tmp_path / "run", restore_best=True, monitor="loss")
+
+    def stop(progress):
+        if progress.update == 5:
+            progress.stop("the reader has seen enough")
+
+    run_experiment(e, "", callbacks=[stop])
+    out = capsys.readouterr().out
+    assert "stopped after update 5: the reader has seen enough" in out
+    assert "restore_best: the weights of update 5, which has the lowest loss" in out
+    model, _ = load(e.folder)
+    best = load_weights(e.folder / "best" / "00000005.safetensors")[0]
+    assert all(torch.equal(p, best[name]) for name, p in model.named_parameters())
 
 
 def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(
@@ -477,6 +493,24 @@ def test_a_run_that_held_out_its_last_lines_is_refused(finished, tmp_path):
         score(Scoring(tmp_path / "run", split="validation", device="cpu"))
 
 
+def test_a_run_of_before_settings_were_renamed_goes_on(finished, files, tmp_path):
+    """Its run.json says factor, save_every and falling."""
+    e = experiment(files, tmp_path / "run", updates=4, schedule="linear")
+    run_experiment(e, "")
+    path = tmp_path / "run" / "run.json"
+    saved = json.loads(path.read_text())
+    training = saved["training"]
+    training["factor"] = training.pop("lr_scale")
+    training["save_every"] = training.pop("validate_every")
+    training["falling"] = training.pop("schedule") == "linear"
+    path.write_text(json.dumps(saved))
+    again = load_run(tmp_path / "run")
+    assert again.training == e.training
+    run_experiment(again, "transformer train --resume")
+    assert "factor" not in path.read_text()
+    assert load_run(tmp_path / "run").training == e.training
+
+
 def test_large_own_files_are_divided_alike(files, monkeypatch):
     """Where they go through a folder on disk they are read again, not kept."""
     small, large = Sentences(Experiment(**files)), Sentences(Experiment(**files))
@@ -543,7 +577,7 @@ def options(files, folder):
         300,
         "--warmup",
         10,
-        "--save-every",
+        "--validate-every",
         3,
         "--keep",
         2,
@@ -554,9 +588,10 @@ def options(files, folder):
         "--P-drop",
         0.1,
         "--no-norm-first",
-        "--factor",
+        "--lr-scale",
         1.0,
-        "--no-falling",
+        "--schedule",
+        "inverse_sqrt",
     ]  # as in `experiment`
 
 

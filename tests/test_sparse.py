@@ -239,7 +239,7 @@ def language_model(pattern):
 def test_a_language_model_with_a_pattern_trains_and_writes():
     pattern = Pattern(3, (1, 1, 2, 4), (0,), causal=True)
     model, tokens = language_model(pattern), torch.randint(3, 20, (2, 25))
-    config = TrainingConfig(updates=2, batch_tokens=60, warmup=1, save_every=2)
+    config = TrainingConfig(updates=2, batch_tokens=60, warmup=1, validate_every=2)
     log = train(model, [([], [1, *row]) for row in tokens.tolist()], config)
     assert log[-1]["update"] == 2
     model.eval()
@@ -402,7 +402,7 @@ def test_the_price_is_per_token_of_the_mean_span():
 def test_spans_shrink_at_a_price():
     model = priced(10.0)
     config = TrainingConfig(
-        updates=20, batch_tokens=60, warmup=1, factor=0.4, save_every=20
+        updates=20, batch_tokens=60, warmup=1, lr_scale=0.4, validate_every=20
     )
     rows = torch.randint(3, 20, (8, 20)).tolist()
     train(model, [([], [1, *row]) for row in rows], config, optimizer=clamping)

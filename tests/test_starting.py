@@ -9,6 +9,7 @@ from transformer.core.records import read_rows, write_rows
 from transformer.experiments import starting
 from transformer.experiments.starting import Setting
 from transformer.fast.training import AdamByParts, part_of
+from transformer.runs.schedules import set_rates
 
 C = starting.experiment_of(Setting(N=2), seed=1).model
 ENCODED = [
@@ -58,29 +59,11 @@ def test_a_part_with_no_share_of_the_rate_stays(part):
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     optimizer = AdamByParts(model, {part: 0.0})
     sum(p.square().sum() for p in model.parameters()).backward()
-    for group in optimizer.param_groups:
-        group["lr"] = 0.1
+    set_rates(optimizer, 0.1)
     optimizer.step()
     for name, p in model.named_parameters():
         if p.grad.any():
             assert torch.equal(p, before[name]) == (part_of(name) == part), name
-
-
-def test_the_rate_of_a_part_stays_what_it_was_set_to():
-    """Without a loop that sets it before each step the third step is as long as the first."""
-    model = torch.nn.ModuleDict({"encoder": torch.nn.Linear(1, 1, bias=False)})
-    optimizer = AdamByParts(model, {"encoder": 0.25})
-    for group in optimizer.param_groups:
-        group["lr"] = 0.1
-    (weight,) = model.parameters()
-    steps = []
-    for _ in range(3):
-        before = weight.item()
-        weight.grad = torch.ones_like(weight)
-        optimizer.step()
-        steps.append(before - weight.item())
-    assert steps == pytest.approx([0.025] * 3, rel=1e-4)
-    assert [group["lr"] for group in optimizer.param_groups] == [0.1]
 
 
 def run_row(row, seed, use):

@@ -45,8 +45,8 @@ def test_the_peak_is_the_rate_asked_for(family):
     job = table2.Plan(BUNDLED, "bundled", (1,)).job(
         family, 0.0025, 100, 7, updates=1000
     )
-    factor, d_model = job.known["training.factor"], job.known["model.d_model"]
-    assert learning_rate(100, d_model, 100, factor) == pytest.approx(0.0025)
+    lr_scale, d_model = job.known["training.lr_scale"], job.known["model.d_model"]
+    assert learning_rate(100, d_model, 100, lr_scale) == pytest.approx(0.0025)
     assert (job.known["what"], job.known["training.updates"]) == ("choice", 1000)
 
 
@@ -132,7 +132,7 @@ def test_minutes_count_training_only(monkeypatch):
         clock[0] += 1000
         return {"validation_loss": 1.0}
 
-    validate, log = table2.timed_validator(lambda *given: slow, None, None, 0), []
+    validate, log = table2.make_timed_validator(lambda *given: slow, None, None, 0), []
     for update, seconds in (
         (10, 30),
         (20, 30),

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from transformer.core.interrupt import Interrupted, catch_interrupt
-from transformer.core.weights import load_weights
+from transformer.core.weights import load_weights, save_weights
 from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
@@ -29,7 +29,7 @@ from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
 from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
-from transformer.runs.progress import best_in_words, validation_score
+from transformer.runs.progress import Monitor
 from transformer.runs.training import (
     Objective,
     TrainingConfig,
@@ -45,7 +45,7 @@ SMALL = TransformerConfig(
 SCALER = loss_scaler(torch.device("cpu"), "fp32")
 UNTIMED = {"seconds": 0, "tokens_per_second": 0, "utilisation": 0}
 R = range(9)
-BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, save_every=3)
+BRIEF = TrainingConfig(updates=7, batch_tokens=40, warmup=4, validate_every=3)
 
 
 def model_of(config=SMALL, seed=1):
@@ -96,7 +96,7 @@ def assert_same_checkpoint(one, other):
 def test_updates_equal_plain_torch(encoded):
     """train() against a loop with torch alone: shifted target, smoothing, mean over real tokens, Adam, schedule."""
     config = TrainingConfig(
-        updates=3, batch_tokens=40, warmup=2, factor=0.5, epsilon_ls=0.2, clip=0.3
+        updates=3, batch_tokens=40, warmup=2, lr_scale=0.5, epsilon_ls=0.2, clip=0.3
     )
     ours, plain = model_of(without_dropout()), model_of(without_dropout())
     log = train(ours, encoded, config)
@@ -156,7 +156,7 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
 
 def test_schedule_counts_updates_not_batches(encoded):
     config = TrainingConfig(
-        updates=3, batch_tokens=40, accumulate=4, warmup=10, save_every=1
+        updates=3, batch_tokens=40, accumulate=4, warmup=10, validate_every=1
     )
     log = train(model_of(), encoded, config)
     assert [row["rate"] for row in log] == [learning_rate(n, 16, 10) for n in (1, 2, 3)]
@@ -168,12 +168,12 @@ def test_divergence_stops_before_the_step(encoded, tmp_path):
         model.decoder.layers[0].feed_forward.W_1.weight[0, 0] = float("inf")
     before = {name: p.clone() for name, p in model.named_parameters()}
     with pytest.raises(
-        ValueError, match="20th update in a row.*diverged.*smaller factor"
+        ValueError, match="20th update in a row.*diverged.*smaller lr_scale"
     ):
         train(
             model,
             encoded,
-            dataclasses.replace(BRIEF, updates=100, save_every=50),
+            dataclasses.replace(BRIEF, updates=100, validate_every=50),
             tmp_path,
         )
     assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
@@ -335,7 +335,9 @@ def test_log_and_files(encoded, tmp_path):
         seen.append(model.training)
         return {"figure": len(seen)}
 
-    config = TrainingConfig(updates=8, batch_tokens=40, warmup=4, save_every=2, keep=2)
+    config = TrainingConfig(
+        updates=8, batch_tokens=40, warmup=4, validate_every=2, keep=2
+    )
     log = train(model_of(), encoded, config, tmp_path, validate)
     assert seen == [False] * 4 and [row["figure"] for row in log] == [1, 2, 3, 4]
     assert [row["update"] for row in log] == [2, 4, 6, 8]
@@ -379,7 +381,9 @@ def test_a_file_in_the_folders_place_is_named_at_once(encoded, tmp_path):
 
 def test_minutes_end_a_run(encoded):
     started = time.monotonic()
-    config = TrainingConfig(minutes=0.005, batch_tokens=40, warmup=4, save_every=10**6)
+    config = TrainingConfig(
+        minutes=0.005, batch_tokens=40, warmup=4, validate_every=10**6
+    )
     log = train(model_of(), encoded, config)
     assert (
         len(log) == 1 and log[0]["seconds"] >= 0.3 and time.monotonic() - started < 10
@@ -416,7 +420,7 @@ def validation(model):
 
 def test_accumulated_runs_resume_too(encoded, tmp_path):
     config = TrainingConfig(
-        updates=4, batch_tokens=40, accumulate=3, warmup=4, save_every=2
+        updates=4, batch_tokens=40, accumulate=3, warmup=4, validate_every=2
     )
     train(model_of(), encoded, config, tmp_path / "whole")
     with pytest.raises(Interrupted, match="after update 3"):
@@ -440,10 +444,10 @@ def test_a_compiled_model_and_a_plain_one_go_on_with_each_others_files(
     assert log[-1]["update"] == longer.updates
 
 
-@pytest.mark.parametrize("save_every", [3, 100])
-def test_a_stopped_run_can_be_wound_up(encoded, tmp_path, save_every):
+@pytest.mark.parametrize("validate_every", [3, 100])
+def test_a_stopped_run_can_be_wound_up(encoded, tmp_path, validate_every):
     """Gone on with as many updates as it has: validated and kept as if no more had been planned."""
-    config = dataclasses.replace(BRIEF, save_every=save_every)
+    config = dataclasses.replace(BRIEF, validate_every=validate_every)
     with pytest.raises(Interrupted, match="after update 5"):
         train(
             interrupt_at_forward(model_of(), 5),
@@ -499,7 +503,9 @@ def test_ctrl_c_from_outside(encoded, tmp_path):
     first = model.encoder.register_forward_hook(
         lambda *_: timer.start() or first.remove()
     )
-    config = TrainingConfig(updates=10**6, batch_tokens=40, warmup=4, save_every=10**6)
+    config = TrainingConfig(
+        updates=10**6, batch_tokens=40, warmup=4, validate_every=10**6
+    )
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(Interrupted, match="all saved"):
         train(model, encoded, config, tmp_path)
@@ -544,7 +550,9 @@ def test_the_clock_saves_between_validations(encoded, tmp_path):
     """A run that is killed without warning loses save_minutes at most, although no validation came yet."""
     model, calls = model_of(), itertools.count(1)
     model.encoder.register_forward_hook(lambda *_: next(calls) == 5 and 1 / 0 or None)
-    config = dataclasses.replace(BRIEF, updates=100, save_every=100, save_minutes=1e-9)
+    config = dataclasses.replace(
+        BRIEF, updates=100, validate_every=100, save_minutes=1e-9
+    )
     with pytest.raises(ZeroDivisionError):
         train(model, encoded, config, tmp_path)
     assert (
@@ -621,7 +629,7 @@ def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
     train(
         model_of(),
         encoded,
-        TrainingConfig(updates=2, batch_tokens=40, save_every=1),
+        TrainingConfig(updates=2, batch_tokens=40, validate_every=1),
         tmp_path,
     )
     with pytest.raises(
@@ -631,7 +639,7 @@ def test_a_folder_with_another_run_is_refused(encoded, tmp_path):
         train(
             model_of(),
             encoded,
-            TrainingConfig(updates=2, batch_tokens=40, save_every=1),
+            TrainingConfig(updates=2, batch_tokens=40, validate_every=1),
             tmp_path,
         )
 
@@ -669,14 +677,14 @@ def test_no_pairs():
         ("batch_tokens", 0),
         ("accumulate", 0),
         ("warmup", 0),
-        ("save_every", 0),
+        ("validate_every", 0),
         ("keep", 0),
         ("updates", 2.5),
         ("keep", 1.0),
         ("warmup", True),
         ("minutes", 0),
-        ("factor", 0.0),
-        ("factor", float("nan")),
+        ("lr_scale", 0.0),
+        ("lr_scale", float("nan")),
         ("clip", -1.0),
         ("epsilon_ls", 1.0),
         ("epsilon_ls", -0.1),
@@ -700,7 +708,7 @@ def test_defaults_are_the_papers():
         4000,
         0.1,
     )
-    assert (config.factor, config.accumulate, config.keep, config.clip) == (
+    assert (config.lr_scale, config.accumulate, config.keep, config.clip) == (
         1.0,
         1,
         5,
@@ -832,7 +840,7 @@ def test_another_optimizer_does_not_go_on(encoded, tmp_path):
 def test_patience_needs_something_to_watch(figures, encoded, tmp_path):
     """It watched the loss of training, which falls to the end."""
     config = dataclasses.replace(BRIEF, updates=20, patience=2)
-    with pytest.raises(ValueError, match="patience stops a training by its validation"):
+    with pytest.raises(ValueError, match="patience and restore_best go by validations"):
         train(model_of(), encoded, config, tmp_path, validate=lambda model: figures)
     assert (tmp_path / "checkpoint.safetensors").is_file()
 
@@ -842,13 +850,16 @@ def test_it_is_said_which_figure_decided():
         {"update": n, "loss": 1, "validation_loss": 3 - n, "bleu": 5 - n}
         for n in (1, 2)
     ]
-    assert "update 1 count, which has the highest bleu, 4" in best_in_words(rows)
+    best = Monitor().best(rows)
+    assert best["update"] == 1
+    assert Monitor().in_words(best) == "the highest bleu, 4"
     for row in rows:
         row["validation_pairs"] = 9
-    said = "update 2 count, which has the lowest validation loss, 1 (BLEU is of fewer"
-    assert said in best_in_words(rows)
+    best = Monitor().best(rows)
+    assert best["update"] == 2
+    assert "the lowest validation loss, 1 (BLEU is of fewer" in Monitor().in_words(best)
     rows[1]["bleu"] = 0.0
-    assert "(BLEU is 0)" in best_in_words(rows)
+    assert "(BLEU is 0)" in Monitor().in_words(Monitor().best(rows))
 
 
 class Slowing(torch.optim.SGD):
@@ -896,6 +907,40 @@ def test_state_in_an_optimizers_groups_survives_a_resume(encoded, tmp_path):
     assert json.loads(whole[1]["groups"])[1]["seen"][0] == 20
 
 
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        ("exp_avg", 1e38, "exp_avg of .* holds a number too large"),
+        ("exp_avg", -3e38, "exp_avg of .* holds a number too large"),
+        ("exp_avg_sq", 1e38, "exp_avg_sq of .* holds a number too large"),
+        ("exp_avg_sq", -1e-9, "exp_avg_sq of .* holds a number below 0"),
+        ("step", 1e38, "step of .* holds a number too large"),
+        ("step", -1.0, "step of .* holds a number below 0"),
+    ],
+)
+def test_a_state_that_no_training_leaves(key, value, said, encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, metadata = load_weights(path)
+    name = next(name for name in tensors if name.startswith(f"optimizer.{key}."))
+    tensors[name].view(-1)[0] = value
+    save_weights(tensors, path, metadata)
+    with pytest.raises(ValueError, match=f"is no whole checkpoint .{said}"):
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True)
+
+
+def test_betas_that_no_training_leaves(encoded, tmp_path):
+    train(model_of(), encoded, BRIEF, tmp_path)
+    path = tmp_path / "checkpoint.safetensors"
+    tensors, metadata = load_weights(path)
+    groups = [
+        group | {"betas": [0.9, 1e38]} for group in json.loads(metadata["groups"])
+    ]
+    save_weights(tensors, path, metadata | {"groups": json.dumps(groups)})
+    with pytest.raises(ValueError, match="is no whole checkpoint .betas of a group is"):
+        train(model_of(), encoded, BRIEF, tmp_path, resume=True)
+
+
 def test_patience_keeps_the_best_weights(encoded, tmp_path):
     """Rotation must not delete them while the run waits for something better."""
     results = iter(
@@ -903,7 +948,7 @@ def test_patience_keeps_the_best_weights(encoded, tmp_path):
     )
     config = dataclasses.replace(BRIEF, updates=30, patience=2, keep=2)
     log = train(model_of(), encoded, config, tmp_path, lambda model: next(results))
-    assert log[-1]["update"] == 15 and max(log, key=validation_score)["update"] == 9
+    assert log[-1]["update"] == 15 and Monitor().best(log)["update"] == 9
     assert [int(path.stem) for path in sorted((tmp_path / "weights").iterdir())] == [
         6,
         9,
@@ -930,7 +975,7 @@ def test_patience_survives_a_resume(encoded, tmp_path):
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_short_numbers_learn_as_well(encoded, precision):
-    config = dataclasses.replace(BRIEF, updates=30, save_every=30, factor=0.5)
+    config = dataclasses.replace(BRIEF, updates=30, validate_every=30, lr_scale=0.5)
     losses = [
         train(model_of(), encoded, dataclasses.replace(config, precision=p))[-1]
         for p in ("fp32", precision)
@@ -1025,7 +1070,9 @@ def test_fp16_clips_the_gradient_itself(encoded):
 def test_a_row_is_the_mean_since_the_last_row(encoded):
     each, some = (
         train(
-            model_of(), encoded, dataclasses.replace(BRIEF, updates=6, save_every=every)
+            model_of(),
+            encoded,
+            dataclasses.replace(BRIEF, updates=6, validate_every=every),
         )
         for every in (1, 3)
     )
@@ -1042,13 +1089,13 @@ def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
         check_pairs(pairs, SMALL)
 
 
-def test_a_switch_is_on_or_off():
-    with pytest.raises(ValueError, match="falling must be True or False, not 'no'"):
-        TrainingConfig(falling="no")
+def test_an_unknown_schedule():
+    with pytest.raises(ValueError, match="schedule must be inverse_sqrt.*, not 'no'"):
+        TrainingConfig(schedule="no")
 
 
 @pytest.mark.parametrize(
-    "name", ["updates", "warmup", "keep", "factor", "save_minutes"]
+    "name", ["updates", "warmup", "keep", "lr_scale", "save_minutes"]
 )
 def test_most_settings_may_not_be_none(name):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not None$"):
@@ -1084,7 +1131,9 @@ def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeyp
 
     kinds.register("table", Table, Sizes)
     (row,) = train(
-        Table(Sizes()), [([5, 2], [1, 7, 2])], TrainingConfig(updates=2, save_every=2)
+        Table(Sizes()),
+        [([5, 2], [1, 7, 2])],
+        TrainingConfig(updates=2, validate_every=2),
     )
     assert (
         row["utilisation"] >= 0
@@ -1124,7 +1173,7 @@ def test_the_generator_is_left_as_it_was_found(validate, encoded):
 
 @pytest.mark.parametrize("kind, name", [("half", "fp16"), ("bfloat16", "bf16")])
 def test_short_weights_are_refused(kind, name, encoded):
-    """Trained so, weights became NaN, and the advice was a smaller factor."""
+    """Trained so, weights became NaN, and the advice was a smaller lr_scale."""
     said = rf"embedding.weight is in torch.{kind.replace('half', 'float16')}, in which "
     with pytest.raises(ValueError, match=said + f'.*precision="{name}"'):
         train(getattr(model_of(), kind)(), encoded, BRIEF)

@@ -147,10 +147,10 @@ def test_parameters(row):
         ("epsilon_ls=0.2", dict(epsilon_ls=0.2)),
         ("positions=learned", dict(positions="learned")),
         ("big", dict(d_model=128, d_ff=512, h=16, P_drop=0.3, updates=1500)),
-        ("N=8,factor=0.5,short", dict(N=4, factor=0.25, updates=375)),
+        ("N=8,factor=0.5,short", dict(N=4, lr_scale=0.25, updates=375)),
         (
             "big,tried=2",
-            dict(d_model=128, d_ff=512, h=16, P_drop=0.3, factor=1.0, updates=375),
+            dict(d_model=128, d_ff=512, h=16, P_drop=0.3, lr_scale=1.0, updates=375),
         ),
         ("narrow,drawn=3000", dict(d_model=32, d_ff=128, drawn=3000)),
         ("without=W_V", dict(without="W_V")),
@@ -166,9 +166,9 @@ def test_scaled(name, expected):
 
 
 def test_the_schedule_is_scaled_around_the_base():
-    base = replace(SMALL, training=replace(SMALL.training, warmup=400, factor=0.5))
-    assert scaled(dict(factor=2.0, warmup=12_000), base) == dict(
-        factor=1.0, warmup=1200
+    base = replace(SMALL, training=replace(SMALL.training, warmup=400, lr_scale=0.5))
+    assert scaled(dict(lr_scale=2.0, warmup=12_000), base) == dict(
+        lr_scale=1.0, warmup=1200
     )
 
 

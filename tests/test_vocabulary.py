@@ -310,7 +310,7 @@ def test_the_loop_takes_them(kind, tokenizers, corpus):
         tokenizer.vocab_size, d_model=16, d_ff=16, N=1, h=1, max_positions=40, **marks
     )
     model = Transformer(config)
-    training = TrainingConfig(updates=20, batch_tokens=400, warmup=5, save_every=5)
+    training = TrainingConfig(updates=20, batch_tokens=400, warmup=5, validate_every=5)
     log = train(model, transform_pairs(tokenizer, corpus, longest=40), training)
     assert log[-1]["loss"] < log[0]["loss"]
     (output,) = translate(model, tokenizer, [corpus[0][0]], beam=1)

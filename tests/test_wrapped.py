@@ -190,7 +190,7 @@ def test_a_score_is_copied_whole():
 
 def test_a_score_from_a_validator_is_written_into_the_log(model, tmp_path):
     settings = TrainingConfig(
-        updates=2, warmup=2, batch_tokens=50, save_every=1, precision="fp32"
+        updates=2, warmup=2, batch_tokens=50, validate_every=1, precision="fp32"
     )
     train(
         model,

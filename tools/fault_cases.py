@@ -29,7 +29,7 @@ from transformer.corpora import read_corpus
 from transformer.models.pretrained import load
 
 SIZES = dict(vocab_size=300, d_model=16, d_ff=32, N=1, h=2, max_positions=150)
-SPEED = dict(updates=4, batch_tokens=300, warmup=4, save_every=2, keep=2)
+SPEED = dict(updates=4, batch_tokens=300, warmup=4, validate_every=2, keep=2)
 
 
 @dataclass
@@ -140,7 +140,7 @@ WITH_OPTIONS = {  # commands, and options that they have or might have
             *SIZES,
             *SPEED,
             "P_drop",
-            "factor",
+            "lr_scale",
             "clip",
             "seed",
             "patience",
@@ -166,7 +166,7 @@ WITH_OPTIONS = {  # commands, and options that they have or might have
     ),
     "resume": (
         ["train", "--resume", *RUN, *BRIEF],
-        [*SPEED, "d_model", "seed", "corpus", "folder", "family", "factor"],
+        [*SPEED, "d_model", "seed", "corpus", "folder", "family", "lr_scale"],
     ),
     "evaluate": (
         EVALUATE,

@@ -37,6 +37,8 @@ HOMES = {
     "core.scores": ["bleu"],
     "models.recording": ["record_attention"],
     "models.search": ["translate", "translate_n_best"],
+    "runs.experiment": ["Experiment"],
+    "runs.run": ["run_experiment"],
     "runs.training": ["TrainingConfig", "train"],
     "models.evaluation": ["evaluate"],
 }

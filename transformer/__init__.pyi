@@ -16,6 +16,8 @@ from transformer.models.pretrained import save as save
 from transformer.models.recording import record_attention as record_attention
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
+from transformer.runs.experiment import Experiment as Experiment
+from transformer.runs.run import run_experiment as run_experiment
 from transformer.runs.training import TrainingConfig as TrainingConfig
 from transformer.runs.training import train as train
 from transformer.views.pages import view as view

@@ -489,7 +489,7 @@ def average_checkpoints(checkpoints: list[dict[str, Tensor]]) -> dict[str, Tenso
 #     )
 # )
 # how = TrainingConfig(
-#     updates=200, batch_tokens=500, warmup=50, factor=0.8, save_every=10
+#     updates=200, batch_tokens=500, warmup=50, lr_scale=0.8, validate_every=10
 # )
 
 # %% tags=["active-ipynb"]

@@ -355,7 +355,12 @@ class LanguageModel(CausalStack, SequenceModel):
 # torch.manual_seed(1)
 # speller = LanguageModel(c)
 # settings = TrainingConfig(
-#     updates=250, batch_tokens=800, warmup=50, factor=0.4, save_every=250, epsilon_ls=0.0
+#     updates=250,
+#     batch_tokens=800,
+#     warmup=50,
+#     lr_scale=0.4,
+#     validate_every=250,
+#     epsilon_ls=0.0,
 # )
 # began = time.time()
 # train(speller, encoded, settings)
@@ -974,7 +979,12 @@ class MaskedModel(OneStack):
 #     MaskedConfig(len(letters) + 3, d_model=64, d_ff=128, N=2, h=4, max_positions=64)
 # )
 # settings = TrainingConfig(
-#     updates=500, batch_tokens=800, warmup=50, factor=0.4, save_every=500, epsilon_ls=0.0
+#     updates=500,
+#     batch_tokens=800,
+#     warmup=50,
+#     lr_scale=0.4,
+#     validate_every=500,
+#     epsilon_ls=0.0,
 # )
 # train(filler, [(target[1:], target) for _, target in encoded], settings)
 # filler.eval()
@@ -1018,7 +1028,12 @@ class MaskedModel(OneStack):
 # learned_from = [repeated(20) for _ in range(4000)]
 # longer = pad([target for _, target in [repeated(40) for _ in range(200)]], 0)
 # settings = TrainingConfig(
-#     updates=400, batch_tokens=840, warmup=50, factor=0.6, save_every=400, epsilon_ls=0.0
+#     updates=400,
+#     batch_tokens=840,
+#     warmup=50,
+#     lr_scale=0.6,
+#     validate_every=400,
+#     epsilon_ls=0.0,
 # )
 # right = {}
 # for positions in ("learned", "sinusoidal", "rotary"):

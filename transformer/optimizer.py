@@ -45,16 +45,16 @@ from torch import nn
 # smaller, and the rate falls with the inverse square root of $step$. The paper takes $warmup = 4000$, and does not say why the width stands in front. What the rise is for is tested in the second half of this notebook.
 
 # %% [markdown]
-# A narrow model with a short warm-up gets a high peak from the formula (0.0125 at a width of 64 and a warm-up of 100), often too high, so rates can be multiplied by a `factor`, which is 1 in the paper. It is chosen by trying: [14](14_training.ipynb) and [17](17_variations.ipynb) show what too much does.
+# A narrow model with a short warm-up gets a high peak from the formula (0.0125 at a width of 64 and a warm-up of 100), often too high, so rates can be multiplied by a number, `lr_scale`, which is 1 in the paper. It is chosen by trying: [14](14_training.ipynb) and [17](17_variations.ipynb) show what too much does.
 
 
 # %%
 def learning_rate(
-    step: int, d_model: int = 512, warmup: int = 4000, factor: float = 1.0
+    step: int, d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0
 ) -> float:
-    """factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
+    """lr_scale * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5) (equation 3).
 
-    step counts updates of the weights, from 1; factor is 1 in the paper. Raises
+    step counts updates of the weights, from 1; lr_scale is 1 in the paper. Raises
     ValueError for a step, a width or a warmup below 1.
     """
     if min(step, d_model, warmup) < 1:
@@ -62,7 +62,7 @@ def learning_rate(
             "step, d_model and warmup must be at least 1, "
             f"not {step}, {d_model} and {warmup}"
         )
-    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    return lr_scale * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
 
 # %% tags=["active-ipynb"]
@@ -86,8 +86,8 @@ def learning_rate(
 
 
 # %%
-def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> float:
-    """The largest `learning_rate`, at step = warmup: factor * (d_model * warmup)^-0.5.
+def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> float:
+    """The largest `learning_rate`, at step = warmup: lr_scale * (d_model * warmup)^-0.5.
 
     ValueError for sizes below 1.
     """
@@ -95,7 +95,7 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, factor: float = 1.0) -> fl
         raise ValueError(
             f"d_model and warmup must be at least 1, not {d_model} and {warmup}"
         )
-    return factor * (d_model * warmup) ** -0.5
+    return lr_scale * (d_model * warmup) ** -0.5
 
 
 # %% tags=["active-ipynb"]

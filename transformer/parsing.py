@@ -386,9 +386,9 @@ def parse(model, tokenizer, sentences, beam=21, alpha=0.3) -> list:
 #     updates=1000,
 #     batch_tokens=500,
 #     warmup=200,
-#     factor=0.15,
+#     lr_scale=0.15,
 #     epsilon_ls=0.0,
-#     save_every=1000,
+#     validate_every=1000,
 # )
 # sizes = dict(d_model=64, d_ff=128, N=1, h=4, P_drop=0.0)
 # training = examples[300:]
@@ -713,7 +713,7 @@ def closing_looks(model, tokenizer, pairs):
 #
 # ```
 # transformer train --corpus treebank_craft
-# transformer train --resume --folder runs/treebank_craft --updates 36000 --factor 0.3
+# transformer train --resume --folder runs/treebank_craft --updates 36000 --lr-scale 0.3
 # transformer evaluate --folder runs/treebank_craft --record data/runs/parser-craft.json
 # python -m transformer.experiments.parser --folder runs/parser
 # ```

@@ -754,9 +754,9 @@ def clamping(model: nn.Module, make: Callable = adam) -> torch.optim.Optimizer:
 #     updates=300,
 #     batch_tokens=660,
 #     warmup=50,
-#     factor=0.4,
-#     falling=True,
-#     save_every=30,
+#     lr_scale=0.4,
+#     schedule="linear",
+#     validate_every=30,
 #     epsilon_ls=0.0,
 # )
 # models, curves = {}, {}

@@ -117,9 +117,9 @@ class TrainingConfig:
     batch_tokens: int = 25_000  # a side of a batch, padding included
     accumulate: int = 1  # batches of one update
     warmup: int = 4000  # updates during which the learning rate rises
-    factor: float = 1.0  # multiplies the paper's learning rate
+    lr_scale: float = 1.0  # multiplies the paper's learning rate
     epsilon_ls: float = 0.1  # label smoothing
-    save_every: int = 1000  # updates between validations
+    validate_every: int = 1000  # updates between validations
     seed: int = 2017  # of the order of the batches
 
 
@@ -217,7 +217,7 @@ def validation_loss(
 # ## The whole loop is twenty lines
 #
 # Every line comes from an earlier notebook: batches (10), the model (08), the smoothed loss (13), Adam and the schedule (12).
-# What `validate` measures is the caller's business: any function from a model to a dict of figures, called every `save_every` updates
+# What `validate` measures is the caller's business: any function from a model to a dict of figures, called every `validate_every` updates
 # and at the end.
 
 
@@ -240,10 +240,10 @@ def train(
         model.train()
         optimizer.zero_grad()
         losses.append(accumulate(model, batches, config.epsilon_ls))
-        rate = learning_rate(update, c.d_model, config.warmup, config.factor)
+        rate = learning_rate(update, c.d_model, config.warmup, config.lr_scale)
         set_learning_rate(optimizer, rate)
         optimizer.step()
-        if update % config.save_every == 0 or update == config.updates:
+        if update % config.validate_every == 0 or update == config.updates:
             loss = sum(losses) / len(losses)
             log.append({"update": update, "loss": loss, **validate(model)})
             losses = []
@@ -255,7 +255,7 @@ def train(
 
 # %% tags=["active-ipynb"]
 # quick = TrainingConfig(
-#     updates=150, batch_tokens=1500, warmup=100, factor=0.5, save_every=10
+#     updates=150, batch_tokens=1500, warmup=100, lr_scale=0.5, validate_every=10
 # )
 # tens = train(Transformer(small), encoded, quick)
 # plotting.lines(
@@ -280,7 +280,7 @@ def train(
 # `from transformer import train` gives the engine's form of this loop (`transformer/runs/training.py`). It takes the same calls, and more:
 # it saves in a folder and goes on from there (`resume`), stops after a whole update when Ctrl-C was pressed, after some `minutes`, or where
 # validation no longer improves (`patience`), works in bf16 or fp16 and in several processes ([notebook 11](11_hardware.ipynb)), computes the loss in parts
-# that fit into memory, clips gradients (the paper names no limit, so `clip` is None), lets the rate fall evenly to zero (`falling`), and takes any loss and optimizer. Its settings
+# that fit into memory, clips gradients (the paper names no limit, so `clip` is None), takes other schedules than the paper's (`schedule="linear"` lets the rate fall evenly to zero), and takes any loss and optimizer. Its settings
 # are those above and more of that kind. Without dropout, and in float64, both loops should give the same weights:
 
 # %% tags=["active-ipynb"]
@@ -312,7 +312,7 @@ def train(
 #
 # torch.manual_seed(1)
 # model = Transformer(small)
-# longer = replace(quick, updates=240, save_every=20)
+# longer = replace(quick, updates=240, validate_every=20)
 # log = train(model, encoded, longer, validate=held_out_loss)
 # count = torch.ones(600)  # of each type, plus one
 # for _, target in encoded:
@@ -349,7 +349,7 @@ def train(
 # ## Stopping and going on
 #
 # What does the next update depend on? On the weights; on Adam's two moments and its step count; on the place in the data; on the number of the
-# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and with `falling` and `minutes` on the time used. A *checkpoint* of the engine holds all of it.
+# update, for the schedule and for dropout's seeds; in fp16 on the scale of the loss; and, where the rate falls to zero within some `minutes`, on the time used. A *checkpoint* of the engine holds all of it.
 #
 # On a CPU, going on should equal never stopping, bit for bit. One run of seven updates goes
 # through. Another is stopped by Ctrl-C in the middle of its fourth (a hook on the fourth forward pass plays the user), and goes on in a new model
@@ -363,7 +363,9 @@ def train(
 #
 # place = tempfile.TemporaryDirectory()
 # unbroken, broken = Path(place.name) / "unbroken", Path(place.name) / "broken"
-# brief = transformer.TrainingConfig(updates=7, batch_tokens=600, warmup=40, save_every=3)
+# brief = transformer.TrainingConfig(
+#     updates=7, batch_tokens=600, warmup=40, validate_every=3
+# )
 # transformer.train(new_model(1), encoded[:50], brief, unbroken)
 # stopped, calls = new_model(1), itertools.count(1)
 #
@@ -421,7 +423,12 @@ def train(
 #     for words in sentences
 # ]
 # toy_training = TrainingConfig(
-#     updates=300, batch_tokens=512, warmup=60, factor=0.5, epsilon_ls=0.0, save_every=30
+#     updates=300,
+#     batch_tokens=512,
+#     warmup=60,
+#     lr_scale=0.5,
+#     epsilon_ls=0.0,
+#     validate_every=30,
 # )
 #
 #

@@ -59,8 +59,8 @@
 # )
 # from transformer.runs.own_files import Timer
 # from transformer.runs.planning import trial
-# from transformer.runs.recipes import RECIPES, SESSIONS, session
-# from transformer.runs.run import Task, run_experiment, validator
+# from transformer.runs.recipes import RECIPES, SHORT_RECIPES, short_recipe
+# from transformer.runs.run import Task, make_validator, run_experiment
 # from transformer.views import families, heads, plotting, running
 #
 # torch.set_num_threads(1)  # the models below are too small to share between cores
@@ -101,7 +101,7 @@
 # corpus = CORPUS
 # if corpus == "auto":
 #     corpus = "bundled" if device.type == "cpu" else "multi30k"
-# e = Experiment(corpus, reverse=DIRECTION == "de-en", **session(corpus, MINUTES))
+# e = Experiment(corpus, reverse=DIRECTION == "de-en", **short_recipe(corpus, MINUTES))
 # print(f"{corpus}, {' to '.join(languages(e))}, on {hardware_in_words(device)}")
 
 # %% [markdown]
@@ -128,7 +128,7 @@
 
 # %% tags=["active-ipynb"]
 # columns = {}
-# for name, parts in {**SESSIONS, "the paper, base": RECIPES["wmt14"]}.items():
+# for name, parts in {**SHORT_RECIPES, "the paper, base": RECIPES["wmt14"]}.items():
 #     c, t = parts["model"], parts["training"]
 #     columns[name] = {
 #         "N": c.N,
@@ -143,8 +143,8 @@
 #         "tokens a batch": t.batch_tokens,
 #         "warm-up": t.warmup,
 #         "smoothing": t.epsilon_ls,
-#         "peak rate": round(peak_rate(c.d_model, t.warmup, t.factor), 4),
-#         "validated every": t.save_every,
+#         "peak rate": round(peak_rate(c.d_model, t.warmup, t.lr_scale), 4),
+#         "validated every": t.validate_every,
 #         "averaged": t.keep,
 #     }
 # pd.DataFrame(columns).astype(object)
@@ -213,8 +213,8 @@ GERMAN = {
 # def with_translations(ours):
 #     """A task that adds greedy translations of the sentences to each validation."""
 #
-#     def new_validator(e, tokenizer, sentences, count):
-#         figures = validator(e, tokenizer, sentences, count)
+#     def make_validator_with_translations(e, tokenizer, sentences, count):
+#         figures = make_validator(e, tokenizer, sentences, count)
 #
 #         def validate(model):
 #             outputs = translate(model, tokenizer, ours, beam=1)
@@ -222,7 +222,7 @@ GERMAN = {
 #
 #         return validate
 #
-#     return Task(validator=new_validator)
+#     return Task(make_validator=make_validator_with_translations)
 
 # %% tags=["active-ipynb"]
 # scratch = tempfile.TemporaryDirectory()

@@ -162,7 +162,12 @@ SMALL = Trial(
         vocab_size=3000, d_model=64, d_ff=256, N=3, h=8, P_drop=0.1, max_positions=256
     ),
     training=TrainingConfig(
-        updates=3400, batch_tokens=2000, warmup=340, factor=0.5, save_every=85, keep=5
+        updates=3400,
+        batch_tokens=2000,
+        warmup=340,
+        lr_scale=0.5,
+        validate_every=85,
+        keep=5,
     ),
 )
 
@@ -278,7 +283,7 @@ def vocabulary_that_fits(row: Row) -> tuple[int, int]:
 # A row is an idea ("a third of the layers") that can be applied to a base of another size by one rule: **a number is
 # multiplied by the field's base value here, divided by that in the paper.**
 #
-# Each field is scaled by itself, so proportions between fields change: 32 heads have keys of two numbers here, and of 16 in the paper. The peak of the learning rate, $factor \cdot (d_{model} \cdot warmup)^{-0.5}$, is higher here.
+# Each field is scaled by itself, so proportions between fields change: 32 heads have keys of two numbers here, and of 16 in the paper. The peak of the learning rate, $lr\_scale \cdot (d_{model} \cdot warmup)^{-0.5}$, is higher here.
 
 
 # %%
@@ -312,7 +317,7 @@ def scaled(changes: dict, base: Trial) -> dict:
 # %% tags=["active-ipynb"]
 # small = {row.name: with_changes(SMALL, scaled(row.changes, SMALL)) for row in TABLE_3}
 # for name, e in (("the paper", PAPER), ("here", SMALL)):
-#     peak = peak_rate(e.model.d_model, e.training.warmup, e.training.factor)
+#     peak = peak_rate(e.model.d_model, e.training.warmup, e.training.lr_scale)
 #     print(f"peak of the learning rate, {name}: {peak:.4f}")
 # pd.options.display.max_colwidth = 80  # the last row is long
 # pd.DataFrame(
@@ -652,7 +657,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 # %% [markdown] tags=["question-22"]
 # ## The hyperparameters look random. Are they?
 #
-# The learning rate is swept, one seed each: `factor` multiplies it, and `warmup` is how long it climbs; a longer climb ends lower. The
+# The learning rate is swept, one seed each: `lr_scale` multiplies it, and `warmup` is how long it climbs; a longer climb ends lower. The
 # rows' names have warm-ups at the paper's size (1,000, 4,000, 12,000), here 100, 400 and 1,200. Rows A to C tell the noise.
 
 # %% tags=["active-ipynb"]
@@ -661,11 +666,11 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #     everywhere["group"].isin(["base", "schedule"]) & (everywhere["seed"] == 1)
 # ]
 # bleu = sweep.pivot(
-#     index="training.factor", columns="training.warmup", values="validation.bleu"
+#     index="training.lr_scale", columns="training.warmup", values="validation.bleu"
 # )
 # peaks = [
-#     [1000 * peak_rate(96, warmup, factor) for warmup in bleu.columns]
-#     for factor in bleu.index
+#     [1000 * peak_rate(96, warmup, lr_scale) for warmup in bleu.columns]
+#     for lr_scale in bleu.index
 # ]
 # places = list(bleu.columns), list(bleu.index)
 # panels = [
@@ -678,7 +683,7 @@ def model_of(e: Trial, device: torch.device) -> Transformer:
 #     width=3.6,
 #     height=3,
 #     values=True,
-#     labels=("updates of warm-up", "factor"),
+#     labels=("updates of warm-up", "lr_scale"),
 # )
 # swept = learned(multi30k[multi30k["group"].isin(["A", "B", "C", "base", "schedule"])])
 # rows = swept[swept["group"] == "schedule"]["row"].unique()

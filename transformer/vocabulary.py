@@ -424,7 +424,7 @@ def transform_pairs(tokenizer: Words | Pieces, pairs: list, longest: int) -> lis
 # %% tags=["active-ipynb"]
 # small = dict(d_model=64, d_ff=256, N=1, h=4, P_drop=0.0, max_positions=100)
 # loop = TrainingConfig(
-#     updates=300, batch_tokens=600, warmup=60, factor=0.5, save_every=30
+#     updates=300, batch_tokens=600, warmup=60, lr_scale=0.5, validate_every=30
 # )
 #
 #

@@ -34,8 +34,8 @@ def train(
         updates=updates,
         batch_tokens=400,
         warmup=updates // 4,
-        factor=0.5,
-        save_every=1,
+        lr_scale=0.5,
+        validate_every=1,
         precision=WAYS[way],
         seed=seed,
     )

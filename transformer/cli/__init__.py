@@ -1,5 +1,9 @@
 """The command line: train, evaluate, translate, chat, attend, variations, bench, export, import,
-demo."""
+demo.
+
+Each takes --import mine, which first imports a module of your own, mine.py in this folder or one
+that is installed, so that kinds of models, corpora, recipes and schedules in it are known.
+"""
 
 import errno
 import os
@@ -41,8 +45,39 @@ def command(name: str) -> type:
     return getattr(import_module(f"{__name__}.{module}"), attribute)
 
 
+def import_own(name: str) -> None:
+    """Import a module of the user's own, from this folder or installed; ValueError for none."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)  # behind the others, whose names stay theirs
+    try:
+        import_module(name)
+    except (ModuleNotFoundError, TypeError, ValueError) as error:
+        missing = getattr(error, "name", None)
+        if missing and name != missing and not name.startswith(f"{missing}."):
+            raise  # of what the module itself imports
+        raise ValueError(
+            f"--import {name}: there is no such module in {folder} or installed; name "
+            "mine.py as --import mine"
+        ) from None
+
+
+def without_imports(arguments: Sequence[str]) -> list[str]:
+    """The arguments without --import, whose modules are imported."""
+    rest: list[str] = []
+    waiting = iter(arguments)
+    for argument in waiting:
+        option, equals, name = argument.partition("=")
+        if option == "--import":
+            import_own(name if equals else next(waiting, ""))
+        else:
+            rest.append(argument)
+    return rest
+
+
 def parse(arguments: Sequence[str]) -> Any:
     """The command that the arguments name, filled in."""
+    arguments = without_imports(arguments)
     name, rest = "".join(arguments[:1]), arguments[1:]
     if name == "train":
         from transformer.cli.train import parse_train

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import tyro
 
@@ -45,6 +45,12 @@ def settings_given(config: partial, names: set[str]) -> dict[str, Any]:
     return {name: v for name, v in config.keywords.items() if name in names}
 
 
+def typed(kind: Any) -> Any:
+    """A setting's type without the functions that only Python can hand in."""
+    kinds = [k for k in get_args(kind) if get_origin(k) is not Callable]
+    return kinds[0] if len(kinds) == 1 else kind
+
+
 class Settings(tyro.constructors.ConstructorRegistry):
     """Inside the block tyro parses these configurations into functions that make them.
 
@@ -65,5 +71,9 @@ class Settings(tyro.constructors.ConstructorRegistry):
         spec = self.get_struct_spec(info)
         self.waiting.add(info.type)
         later: Callable = partial(partial, replace, info.default)
-        options = [f for f in spec.fields if f.name not in OF_THE_TOKENIZER]
+        options = [
+            replace(f, type=typed(f.type))
+            for f in spec.fields
+            if f.name not in OF_THE_TOKENIZER
+        ]
         return replace(spec, instantiate=later, fields=tuple(options))

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import tyro
 from transformer.cli.options import Settings, check_known, given, settings_given, words
 from transformer.corpora import TREEBANKS
 from transformer.models.kinds import KINDS, kind_named, kind_of
-from transformer.runs.experiment import Experiment
+from transformer.runs.experiment import Experiment, Given
 from transformer.runs.folder import load_run
-from transformer.runs.own_files import plan_files
 from transformer.runs.planning import Limits
-from transformer.runs.recipes import recipe, sized
+from transformer.runs.recipes import recipe, sized, slower
 from transformer.runs.run import Task, run_experiment
 from transformer.runs.training import TrainingConfig
 
@@ -38,6 +36,9 @@ class Choice:
     folder: Path | None = None
     # go on with the run in the folder, with its own settings
     resume: bool = False
+    # begin with the weights and the vocabulary of the model in this folder (fine-tuning), at a
+    # tenth of the learning rate; tatoeba is the one that comes along
+    init: Path | None = None
     # transformer, recurrence, convolution, language
     family: str = "transformer"
     # model size: tiny, small, base or big
@@ -50,8 +51,8 @@ class Train(Choice):
 
     Without further options the recipe that suits the corpus is used, for files of your own one that
     suits their size, this machine and --minutes; every option shown here replaces one setting of
-    it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m
-    transformer train ...
+    it. Ctrl-C saves; --resume goes on from there. --import mine first imports mine.py, with
+    parts of your own. Several GPUs: torchrun -m transformer train ...
     """
 
     # code of your sentences' language
@@ -74,8 +75,6 @@ class Train(Choice):
         task = Task()
         if e.corpus in TREEBANKS and e.source_file is None:
             from transformer.runs.parsers import PARSING as task
-        if e.source_file is not None and not e.resume:
-            task = Task(plan=partial(plan_files, limits_of(self)))
         if run_experiment(e, words(), task=task):
             split = " --split validation" if e.source_file else ""
             print(
@@ -86,6 +85,10 @@ class Train(Choice):
 
 def resumed(choice: Choice, names: set[str]) -> Experiment:
     """The run in the folder, with another kind or size of model where one is given."""
+    if choice.init is not None:
+        raise ValueError(
+            "--init begins a new run and --resume goes on with one: leave one of them out"
+        )
     files = {"source_file": choice.source_file, "target_file": choice.target_file}
     e = load_run(Experiment(choice.corpus, **files, folder=choice.folder).folder)
     if "corpus" in names and e.source_file:
@@ -105,8 +108,17 @@ def begun(choice: Choice, names: set[str]) -> Experiment:
         raise ValueError(
             "--corpus and your own files exclude each other: name one of them"
         )
-    settings = recipe("files" if own else choice.corpus, choice.preset, choice.family)
-    return Experiment("bundled" if own else choice.corpus, **settings)
+    corpus = "bundled" if own else choice.corpus
+    if choice.init is not None:
+        if choice.preset or "family" in names:
+            raise ValueError(
+                "--init takes kind and sizes from the model to begin with: leave out "
+                "--preset and --family"
+            )
+        training = slower(recipe("files" if own else corpus)["training"])
+        return Experiment(corpus, init=choice.init, training=training)
+    settings = recipe("files" if own else corpus, choice.preset, choice.family)
+    return Experiment(corpus, **settings)
 
 
 def recipe_for(arguments: Sequence[str]) -> Train:
@@ -137,8 +149,12 @@ def parse_train(arguments: Sequence[str]) -> Train:
 
 def experiment_of(t: Train) -> Experiment:
     """The experiment: a corpus's recipe, or the resumed run, with what the options give."""
-    settings = {f.name: getattr(t, f.name) for f in fields(Experiment)}
+    settings = {
+        f.name: getattr(t, f.name) for f in fields(Experiment) if hasattr(t, f.name)
+    }
     settings |= {"model": t.model(), "training": t.training()}
+    if t.source_file is not None and not t.resume:
+        settings["limits"] = limits_of(t)
     return Experiment(**settings)
 
 
@@ -147,6 +163,8 @@ def limits_of(t: Train) -> Limits:
     names = set(t.names)
     sizes = settings_given(t.model, names)
     settings = settings_given(t.training, names)
+    if t.init is not None:
+        return Given(t.model(), settings).limits(trained=True)
 
     def settle(model: Any, training: TrainingConfig) -> tuple:
         own = sized(model, t.family, t.preset)

@@ -1,13 +1,17 @@
 """Processes that train together, one a GPU, started by torchrun: their numbers, shares and sums."""
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from typing import Any
 
 import torch
 from torch import distributed, nn
+
+from transformer.core.interrupt import Interrupted
 
 
 def rank() -> int:
@@ -20,13 +24,39 @@ def world_size() -> int:
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
+class LostPeer(Interrupted):
+    """Another process that trains along has ended, so that this one cannot go on."""
+
+
+# What errors say where a process does not answer any more
+LOST = re.compile(
+    r"connection (closed|reset|refused)|by peer|broken pipe|nccl|gloo", re.I
+)
+
+
+@contextmanager
+def watch_peers() -> Iterator[None]:
+    """`LostPeer` where the block fails because another process has ended."""
+    try:
+        yield
+    except RuntimeError as error:
+        if world_size() == 1 or not LOST.search(str(error)):
+            raise
+        raise LostPeer(
+            f"another of the {world_size()} processes has ended, so this one stops, too: "
+            "start all again, with --resume (in Python resume=True) from the last "
+            "checkpoint on"
+        ) from None
+
+
 @contextmanager
 def process_group(device: torch.device) -> Iterator[torch.device]:
     """Inside this block torchrun's processes know each other; yields this one's device.
 
-    Without torchrun the block is any other.
+    Without torchrun, and where they know each other already, the block is any other. `LostPeer`
+    where one of them ends before.
     """
-    if "LOCAL_RANK" not in os.environ:
+    if "LOCAL_RANK" not in os.environ or distributed.is_initialized():
         yield device
         return
     if device.type == "cuda":
@@ -37,8 +67,9 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
     distributed.init_process_group(backend, timeout=timedelta(days=1))
     together = False
     try:
-        yield device
-        distributed.barrier()  # leave together
+        with watch_peers():
+            yield device
+            distributed.barrier()  # leave together
         together = True
     finally:
         # After an error NCCL would wait here for the others, and they for this one
@@ -47,6 +78,22 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
                 0.3
             )  # with torch 2.3 the next line could wait for ever without it
             distributed.destroy_process_group()
+
+
+def from_first(value: Any) -> Any:
+    """The first process's value, for all."""
+    if world_size() == 1:
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]
+
+
+def copy_from_first(module: nn.Module) -> None:
+    """Give a module's parameters the values that they have in the first process."""
+    if world_size() > 1:
+        for parameter in module.parameters():
+            distributed.broadcast(parameter.data, 0)
 
 
 def sum_over_processes(number: float, device: torch.device) -> float:

@@ -40,6 +40,35 @@ def under(row: dict, prefix: str) -> dict:
     }
 
 
+# Names that settings of training had until they were renamed, and of what came later the value
+# that all had before
+
+FORMER = {"factor": "lr_scale", "save_every": "validate_every"}
+BEFORE = {
+    "schedule": "inverse_sqrt",
+    "restore_best": False,
+    "monitor_mode": "auto",
+}
+
+
+def renamed(training: dict) -> dict:
+    """Settings of training under today's names; run.json and records have older ones, too."""
+    now = {FORMER.get(name, name): value for name, value in training.items()}
+    if now.pop("falling", False):
+        now["schedule"] = "linear"
+    return BEFORE | now if now else now
+
+
+def with_names_of_today(row: dict) -> dict:
+    """A row of a record whose columns of training have today's names; see `renamed`."""
+    training = renamed(under(row, "training"))
+    columns = {f"training.{name}": value for name, value in training.items()}
+    result: dict[str, Any] = {}
+    for name, value in row.items():
+        result |= columns if name.startswith("training.") else {name: value}
+    return result
+
+
 # Files
 
 
@@ -79,6 +108,7 @@ def write_rows(record: Path | str, rows: list[dict]) -> None:
 def read_rows(record: Path | str) -> list[dict]:
     """The rows of a file, or of the file of that name in data/runs; none where there is no file.
 
+    Settings of training have today's names, whatever the file calls them (`renamed`).
     ValueError for a file that holds something else.
     """
     path = file_of(record)
@@ -87,7 +117,7 @@ def read_rows(record: Path | str) -> list[dict]:
     try:
         content = json.loads(path.read_text(encoding="utf8"))
         rows = content.pop("rows", [{}])
-        return [{**content, **row} for row in rows]
+        return [with_names_of_today({**content, **row}) for row in rows]
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a file of results: name another") from error
 

@@ -35,18 +35,18 @@ def check_switches(config: Any) -> None:
             raise ValueError(f"{field.name} must be True or False, not {value!r}")
 
 
-def check_size(name: str, kind: Any, value: Any) -> None:
+def check_size(name: str, expected: Any, value: Any) -> None:
     """ValueError where the value of a field is not of its type, a size is not at least 1, or larger
     than any machine's."""
-    kinds = get_args(kind)
-    if value is None and type(None) in kinds:
+    choices = get_args(expected)
+    if value is None and type(None) in choices:
         return
-    if get_origin(kind) is Literal and value not in kinds:
-        some, last = ", ".join(map(repr, kinds[:-1])), repr(kinds[-1])
+    if get_origin(expected) is Literal and value not in choices:
+        some, last = ", ".join(map(repr, choices[:-1])), repr(choices[-1])
         raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
-    if kind is float and not isinstance(value, (int, float)):
+    if expected is float and not isinstance(value, (int, float)):
         raise ValueError(f"{name} must be a number, not {value!r}")
-    if int not in (kind, *kinds):
+    if int not in (expected, *choices):
         return
     if type(value) is not int:
         raise ValueError(f"{name} must be a whole number, not {value!r}")

@@ -58,7 +58,7 @@ TRAINING = TrainingConfig(
     batch_tokens=8 * (WINDOW + 1),
     warmup=WARMUP,
     clip=1.0,
-    falling=True,
+    schedule="linear",
     epsilon_ls=0.0,
     keep=1,
     save_minutes=2.0,
@@ -213,14 +213,17 @@ class Setting:
 
 def experiment_of(s: Setting, seed: int) -> Experiment:
     """A setting as an experiment of the loop."""
-    window, factor = s.model.max_positions, s.peak / peak_rate(s.model.d_model, WARMUP)
+    window, lr_scale = (
+        s.model.max_positions,
+        s.peak / peak_rate(s.model.d_model, WARMUP),
+    )
     training = replace(
         TRAINING,
         seed=seed,
         updates=s.updates,
-        factor=factor,
+        lr_scale=lr_scale,
         batch_tokens=READ // window * (window + 1),
-        save_every=s.updates // 5,
+        validate_every=s.updates // 5,
     )
     return Experiment(CORPUS, model=s.model, training=training)
 

@@ -50,7 +50,7 @@ TRAINING = TrainingConfig(
     batch_tokens=800,
     warmup=WARMUP,
     clip=1.0,
-    save_every=300,
+    validate_every=300,
     keep=2,
     precision="fp32",
 )
@@ -79,9 +79,9 @@ def score(e: Experiment, device) -> dict:
 
 def job_of(family: str, peak: float, seed: int) -> Job:
     """A family with a rate and a seed."""
-    factor = peak / peak_rate(SIZES["d_model"], WARMUP)
+    lr_scale = peak / peak_rate(SIZES["d_model"], WARMUP)
     e = Experiment(
-        model=FAMILIES[family], training=replace(TRAINING, seed=seed, factor=factor)
+        model=FAMILIES[family], training=replace(TRAINING, seed=seed, lr_scale=lr_scale)
     )
     known = {"family": family, "rate": peak, **settings_of(e)}
     name = f"{slug(family)}-{peak}-{seed}"

@@ -110,9 +110,9 @@ def trained_bits(candidate: Candidate, seed: int, split: str) -> float:
         seed=seed,
         updates=UPDATES,
         warmup=WARMUP,
-        save_every=UPDATES,
+        validate_every=UPDATES,
         batch_tokens=ROWS * (MODEL.max_positions + 1),
-        factor=RATE / peak_rate(SIZES.d_model, WARMUP),
+        lr_scale=RATE / peak_rate(SIZES.d_model, WARMUP),
     )
     train(model, text_windows(), training, **fast_training(training, model.config))
     return character_bits(model, text_of(split)[:READ], MODEL.max_positions)

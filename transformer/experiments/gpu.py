@@ -128,7 +128,7 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
             replace(training, batch_tokens=500),
         )
     updates = 8 if small else 200
-    training = replace(training, updates=updates, save_every=updates // 4)
+    training = replace(training, updates=updates, validate_every=updates // 4)
     speed = in_parts(
         c, training, random_pairs(200 if small else 40_000, c.vocab_size), device
     )

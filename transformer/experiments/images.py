@@ -103,15 +103,15 @@ def moved(
 
 def training_of(config, peak: float, seed: int, **changes) -> TrainingConfig:
     """Updates of IMAGES images with a rate that falls to 0."""
-    factor = peak / peak_rate(config.d_model, WARMUP)
+    lr_scale = peak / peak_rate(config.d_model, WARMUP)
     common = dict(
         updates=UPDATES,
         batch_tokens=IMAGES * 64,
         warmup=WARMUP,
-        factor=factor,
-        falling=True,
+        lr_scale=lr_scale,
+        schedule="linear",
         clip=1.0,
-        save_every=500,
+        validate_every=500,
         precision="fp32",
         seed=seed,
     )

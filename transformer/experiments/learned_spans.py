@@ -52,8 +52,8 @@ def experiment_of(seed: int) -> Experiment:
         seed=seed,
         updates=UPDATES,
         batch_tokens=4 * (WINDOW + 1),
-        factor=RATE / peak_rate(SIZES.d_model, WARMUP),
-        save_every=UPDATES // 8,
+        lr_scale=RATE / peak_rate(SIZES.d_model, WARMUP),
+        validate_every=UPDATES // 8,
         save_minutes=0.5,
     )
     return Experiment(CORPUS, model=SIZES, training=training)

@@ -25,7 +25,7 @@ from transformer.experiments.runner import (
     settings_of,
     train_and_score,
 )
-from transformer.experiments.table3 import loss_validator
+from transformer.experiments.table3 import make_loss_validator
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate
 from transformer.runs.experiment import Experiment, files_of
@@ -61,8 +61,8 @@ ROWS = {
         dict(vocab_size=10_000),
         dict(P_drop=0.1),
         dict(vocab_size=3000),
-        dict(falling=True),
-        ROTARY | FIRST | MORE | dict(falling=True),
+        dict(schedule="linear"),
+        ROTARY | FIRST | MORE | dict(schedule="linear"),
     )
 }
 
@@ -118,7 +118,7 @@ def job_of(row: str, seed: int, each: float | None, command: str = COMMAND) -> J
         e,
         partial(score, row == "recipe"),
         command,
-        task=Task(validator=loss_validator),
+        task=Task(make_validator=make_loss_validator),
     )
     return Job(f"{row}-seed{seed}", do, {"row": row, **settings_of(e)}, command)
 

@@ -270,7 +270,7 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
         updates=s.updates,
         seed=seed,
         precision="fp32",
-        save_every=-(-s.updates // VALIDATIONS),
+        validate_every=-(-s.updates // VALIDATIONS),
         epsilon_ls=0.0 if s.spans else 0.1,
     )
     return Experiment(CORPUS, model=model, training=training)
@@ -386,7 +386,7 @@ def new_parser(
     )
 
 
-def validator(parser: Parser, pairs: list[tuple[str, Tree]]) -> Callable:
+def make_validator(parser: Parser, pairs: list[tuple[str, Tree]]) -> Callable:
     """validate(model): loss, greedy F1 and the share of malformed outputs."""
     encoded, (sentences, golds) = parser.encode(pairs), zip(*pairs)
 
@@ -408,7 +408,7 @@ def run(s: Setting, seed: int, folder: Path, device: str) -> dict:
     trees, held_out = gold_trees("train"), gold_trees("validation")
     parser = new_parser(s, e, trees, folder.parent)
     parser.model.to(device)
-    validate = validator(parser, held_out[:: max(1, len(held_out) // 200)][:200])
+    validate = make_validator(parser, held_out[:: max(1, len(held_out) // 200)][:200])
     parts = fast_training(e.training, e.model)
     log = train(
         parser.model,

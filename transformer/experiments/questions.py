@@ -57,7 +57,7 @@ def rate_rows() -> list[Row]:
         Row(
             "rates",
             name,
-            {**row.changes, "factor": factor, "updates": SHORT},
+            {**row.changes, "lr_scale": factor, "updates": SHORT},
             beside=name,
         )
         for row, factor, name in names
@@ -72,7 +72,7 @@ def tuned_rows(short: bool = False) -> list[Row]:
         Row(
             "tuned",
             name,
-            {**row.changes, "factor": factor, **more},
+            {**row.changes, "lr_scale": factor, **more},
             beside=name if short else row.name,
         )
         for factor in LOWER
@@ -148,12 +148,12 @@ WARMUPS = (1000, 4000, 12_000)
 
 
 def schedule_rows() -> list[Row]:
-    """The learning rate's factor and warm-up."""
+    """The learning rate's scale and warm-up; names as in the records, which call it factor."""
     return [
         Row(
             "schedule",
             f"factor={factor:g},warmup={warmup}",
-            dict(factor=factor, warmup=warmup),
+            dict(lr_scale=factor, warmup=warmup),
         )
         for factor in FACTORS
         for warmup in WARMUPS
@@ -178,7 +178,9 @@ QUESTIONS = [
     Row("simple", "without=softmax", dict(without="softmax")),
     Row("simple", "without=residual", dict(without="residual")),
     Row(
-        "simple", "without=residual,factor=0.25", dict(without="residual", factor=0.25)
+        "simple",
+        "without=residual,factor=0.25",
+        dict(without="residual", lr_scale=0.25),
     ),
     Row("simple", "without=W_V,h=1", dict(without="W_V", h=1, d_k=512, d_v=512)),
 ]

@@ -86,7 +86,7 @@ def tune(run: Run, base: Trial, whole: list[dict]) -> list[dict]:
 def main(
     seeds: tuple[int, ...] = (1, 2, 3),
     corpus: str = "multi30k",
-    factor: float | None = None,
+    lr_scale: float | None = None,
     precision: Precision = "fp32",
     workers: int = 1,
     device: str = "cpu",
@@ -98,7 +98,7 @@ def main(
     Args:
         seeds: of the rows at the common rate
         corpus: what they learn from
-        factor: the common rate, as a multiple of base's (found by short runs where not given)
+        lr_scale: the common rate, as a multiple of base's (found by short runs where not given)
         precision: of all runs
         workers: runs at the same time
         device: cpu, or cuda
@@ -112,8 +112,8 @@ def main(
         return run_variations(base, rows, list(seeds), folder, devices, COMMAND, record)
 
     base = base_of(corpus, precision=precision)
-    factor = factor or common_factor(run, base)
-    training = replace(base.training, factor=factor * base.training.factor)
+    lr_scale = lr_scale or common_factor(run, base)
+    training = replace(base.training, lr_scale=lr_scale * base.training.lr_scale)
     base = replace(base, training=training)
     train = partial(run, base, [row.name for row in CHOSEN])
     whole = train(seeds[:1])
@@ -121,7 +121,7 @@ def main(
     if len(failed) > 1:
         raise ValueError(
             f"at this rate {', '.join(failed)} do not learn: begin again with "
-            f"--factor {factor / 2:g}, another --folder and another --record"
+            f"--lr-scale {lr_scale / 2:g}, another --folder and another --record"
         )
     for number in range(1, len(seeds)):
         train(seeds[: number + 1])

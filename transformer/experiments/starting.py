@@ -202,15 +202,15 @@ def experiment_of(s: Setting, seed: int) -> Experiment:
     c = TransformerConfig(
         VOCAB_SIZE, N=s.N, P_drop=s.P_drop, norm_first=s.norm_first, **SIZES
     )
-    factor = s.peak / peak_rate(c.d_model, s.warmup)
+    lr_scale = s.peak / peak_rate(c.d_model, s.warmup)
     training = replace(
         TRAINING,
         seed=seed,
         warmup=s.warmup,
         clip=s.clip,
-        factor=factor,
+        lr_scale=lr_scale,
         updates=s.updates,
-        save_every=s.updates // VALIDATIONS,
+        validate_every=s.updates // VALIDATIONS,
     )
     return Experiment(CORPUS, model=c, training=training)
 

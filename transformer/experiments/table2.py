@@ -40,7 +40,7 @@ from transformer.experiments import runner
 from transformer.experiments.choosing import best_of, next_rates
 from transformer.experiments.positions import placed
 from transformer.experiments.runner import Job
-from transformer.experiments.table3 import loss_validator
+from transformer.experiments.table3 import make_loss_validator
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import training_flops
@@ -52,7 +52,7 @@ from transformer.runs.batches import lengths_of
 from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.folder import read_log
 from transformer.runs.recipes import recipe
-from transformer.runs.run import Task, validator
+from transformer.runs.run import Task, make_validator
 from transformer.runs.training import TrainingConfig
 
 STRETCHES = 20  # validations in a run
@@ -67,7 +67,7 @@ class Comparison:
     """What the families share, and their sizes."""
 
     models: dict  # {family: configuration}, in the order in which they are run
-    training: TrainingConfig  # of a whole run; seed, factor, warmup, save_every are set run by run
+    training: TrainingConfig  # of a whole run; seed, lr_scale, warmup, validate_every are set run by run
     choice: int = 1000  # updates of the runs that choose peak and warm-up
     tests: tuple = ("test",)  # splits that count once all is chosen
     rates: tuple = (
@@ -169,7 +169,7 @@ def next_choices(comparison: Comparison, tried: dict) -> list[tuple[float, int]]
 # One run
 
 
-def timed_validator(of: Callable, *given):
+def make_timed_validator(of: Callable, *given):
     """validate(model) for `train`: what of(*given) finds, and the seconds of training
     since the last call ended.
     """
@@ -306,14 +306,14 @@ class Plan:
             updates=updates,
             seed=seed,
             warmup=warmup,
-            save_every=max(1, updates // STRETCHES),
-            factor=rate / peak_rate(c.d_model, warmup),
+            validate_every=max(1, updates // STRETCHES),
+            lr_scale=rate / peak_rate(c.d_model, warmup),
         )
         e = Experiment(self.corpus, model=c, training=training)
-        scored, watched = score_choice, loss_validator
+        scored, watched = score_choice, make_loss_validator
         if what == "run":
-            scored, watched = partial(score, own, alpha), validator
-        task = Task(validator=partial(timed_validator, watched))
+            scored, watched = partial(score, own, alpha), make_validator
+        task = Task(make_validator=partial(make_timed_validator, watched))
         command = f"{COMMAND} --corpus {self.corpus}"
         do = partial(runner.train_and_score, e, scored, command, task=task)
         known = {"what": what, "family": family, "rate": rate, **runner.settings_of(e)}

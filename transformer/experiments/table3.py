@@ -118,7 +118,7 @@ def write_drawn(count: int, path: Path) -> None:
                     file.write(f"{pair.source}\t{pair.target}\n")
 
 
-def loss_validator(e, tokenizer, sentences, count):
+def make_loss_validator(e, tokenizer, sentences, count):
     """validate(model) for `train`: the cross-entropy of the first `HELD_OUT` validation pairs,
     however many are asked for, and what the source is worth, which is quick.
     """
@@ -127,7 +127,7 @@ def loss_validator(e, tokenizer, sentences, count):
     return partial(source_use, encoded)
 
 
-TASK = Task(sample, loss_validator, model_of)
+TASK = Task(sample, make_loss_validator, model_of)
 
 
 def figures_of(model, tokenizer, pairs: list, beam: int, alpha: float) -> dict:

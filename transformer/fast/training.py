@@ -35,25 +35,15 @@ def part_of(name: str) -> str:
 class AdamByParts(torch.optim.Adam):
     """Adam as in Section 5.3; each part of a model has its own share of the learning rate.
 
-    A group's "lr" is the whole rate, as every optimizer's, and stays so from step to step.
+    A group's "lr_scale" is what a training multiplies its rate by.
     """
 
     def __init__(self, model: nn.Module, shares: dict[str, float]):
         groups = [
-            {"params": [p], "share": shares.get(part_of(name), 1.0)}
+            {"params": [p], "lr_scale": shares.get(part_of(name), 1.0)}
             for name, p in model.named_parameters()
         ]
         super().__init__(groups, **ADAM)
-
-    def step(self, closure=None):
-        rates = [group["lr"] for group in self.param_groups]
-        for group in self.param_groups:
-            group["lr"] *= group["share"]
-        try:
-            return super().step(closure)
-        finally:
-            for group, rate in zip(self.param_groups, rates):
-                group["lr"] = rate
 
 
 def fast_training(training, config) -> dict:

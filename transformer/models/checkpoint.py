@@ -11,6 +11,7 @@ from torch import nn
 
 from transformer.core.files import write_file
 from transformer.core.weights import (
+    HUGE,
     check_numbers,
     load_parameters,
     load_weights,
@@ -197,9 +198,16 @@ def load_groups(path: Path, optimizer: torch.optim.Optimizer, groups: Any) -> No
             except (RuntimeError, TypeError, ValueError):
                 found = None
             wrong = not is_plain(value) or now is not None and not alike(found, now)
+            wrong |= name == "betas" and not fractions(found)
             if name in NOT_KEPT or wrong:
                 raise damaged(path, f"{name} of a group is {str(value)[:40]!r}")
             group[name] = found
+
+
+def fractions(betas: object) -> bool:
+    """Whether an optimizer's betas lie from 0 to below 1."""
+    numbers = betas if isinstance(betas, (list, tuple)) else [betas]
+    return all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in numbers)
 
 
 def alike(one: object, other: object) -> bool:
@@ -233,9 +241,9 @@ def damaged(path: Path, what: str) -> ValueError:
 
 
 def check_state(path: Path, state: dict, weights: dict) -> None:
-    """ValueError where an optimizer's state is of other parameters, or holds what is no number;
-    where it is Adam's, also where its averages are not those of every parameter, or have other
-    shapes."""
+    """ValueError where an optimizer's state is of other parameters, or holds what no training
+    leaves; where it is Adam's, also where its averages are not those of every parameter, or have
+    other shapes."""
     kinds = {frozenset(some) for some in state.values() if any(map(is_average, some))}
     if not state.keys() <= weights.keys() or len(kinds) > 1:
         raise damaged(path, "parameters differ in what the optimizer knows of them")
@@ -243,9 +251,22 @@ def check_state(path: Path, state: dict, weights: dict) -> None:
         for key, tensor in some.items():
             if is_average(key) and tensor.shape != weights[name].shape:
                 raise damaged(path, f"{key} of {name} has another shape")
-            whole = is_average(key) and not tensor.is_floating_point()
-            if whole or not tensor.isfinite().all():
-                raise damaged(path, f"{key} of {name} holds what is no number")
+            if wrong := unusable(key, tensor):
+                raise damaged(path, f"{key} of {name} holds {wrong}")
+
+
+def unusable(key: str, tensor: torch.Tensor) -> str:
+    """What is wrong with a value of an optimizer's state, in words; "" for nothing."""
+    whole = is_average(key) and not tensor.is_floating_point()
+    if whole or not tensor.isfinite().all():
+        return "what is no number"
+    if not (is_average(key) or key == "step"):
+        return ""
+    if not (tensor.abs() < HUGE).all():
+        return "a number too large for any training"
+    # a count of updates, or an average of squares
+    least = 0 if key == "step" or "sq" in key else -HUGE
+    return "" if (tensor >= least).all() else "a number below 0"
 
 
 def is_average(key: str) -> bool:
@@ -303,9 +324,11 @@ def shared_names(model: nn.Module) -> dict[str, str]:
     return {name: saved[p] for name, p in names if name != saved[p]}
 
 
-def keep_weights(folder: Path, model: nn.Module, update: int, keep: int) -> None:
+def keep_weights(
+    folder: Path, model: nn.Module, update: int, keep: int, under: str = "weights"
+) -> None:
     """Save folder/weights/<update>.safetensors and delete all but the newest `keep`."""
-    path = folder / "weights" / f"{update:08d}.safetensors"
+    path = folder / under / f"{update:08d}.safetensors"
     save_weights(named_weights(model), path, {"shared": shared_names(model)})
     for old in sorted(path.parent.glob("*.safetensors"))[:-keep]:
         old.unlink()

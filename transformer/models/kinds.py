@@ -92,7 +92,7 @@ def kind_named(name: str) -> Kind:
     if name not in KINDS:
         raise ValueError(
             f"unknown kind of model {name!r}: choose one of {', '.join(KINDS)}, or "
-            "import the module that registers it first"
+            "import the module that registers it first (--import)"
         )
     return Kind(imported(KINDS[name].model), imported(KINDS[name].config))
 

@@ -205,7 +205,7 @@ def read_config(path: Path) -> tuple:
     if not known:
         raise ValueError(
             f"the model in {path.parent} is of the kind {saved['kind']!r}, which is not "
-            "registered: import the module that registers it first; known are "
+            "registered: import the module that registers it first (--import); known are "
             f"{', '.join(registered())}"
         )
     try:

@@ -17,17 +17,17 @@ def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
 
 
 def epoch_batches(
-    encoded, batch_tokens: int, seed: int = 0, start: int = 0
+    encoded, batch_tokens: int, seed: int = 0, skip: int = 0
 ) -> Iterator[list[int]]:
-    """Yield the batches of an epoch, lists of indices, from number start on.
+    """Yield the batches of an epoch, lists of indices, without the first `skip` of them.
 
     encoded: a list of encoded pairs, or `EncodedPairs`. See `token_batches` of notebook 10. Raises
-    ValueError where there are no pairs, for batch_tokens below 1 and for a negative start.
+    ValueError where there are no pairs, for batch_tokens below 1 and for a negative skip.
     """
-    if batch_tokens < 1 or start < 0:
+    if batch_tokens < 1 or skip < 0:
         raise ValueError(
-            "batch_tokens must be at least 1 and start at least 0, "
-            f"not {batch_tokens} and {start}"
+            "batch_tokens must be at least 1 and skip at least 0, "
+            f"not {batch_tokens} and {skip}"
         )
     if not len(encoded):
         raise ValueError("no sentence pairs to make batches of")
@@ -35,8 +35,8 @@ def epoch_batches(
     for rows in windows(len(encoded), chance):
         batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
         order = chance.permutation(len(batches))
-        yield from (rows[batches[i]].tolist() for i in order[start:])
-        start = max(0, start - len(batches))
+        yield from (rows[batches[i]].tolist() for i in order[skip:])
+        skip = max(0, skip - len(batches))
 
 
 def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:

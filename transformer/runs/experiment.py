@@ -1,7 +1,7 @@
 """An experiment: what it learns from, which model, how it is trained, and where it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from transformer.corpora import (
     stream_parallel,
 )
 from transformer.data import Tokenizer, encode_pairs
+from transformer.models.pretrained import folder_named, read_config
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out
-from transformer.runs.recipes import recipe
+from transformer.runs.planning import Limits
+from transformer.runs.recipes import recipe, slower
 from transformer.runs.training import TrainingConfig
 
 
@@ -25,9 +27,13 @@ from transformer.runs.training import TrainingConfig
 class Experiment:
     """A run: what to learn from, which model, how to train it, and where to keep it.
 
-    Model and training that are not given are those of the corpus's recipe. For own files, which
-    have one for all sizes, `plan_files` as the plan of a `Task` finds better ones, as the command
-    does.
+    Model and training that are not given are those of the corpus's recipe, for own files those of
+    a plan that suits their size, the machine and the minutes. A dict changes single settings:
+
+        Experiment(source_file="a.en", target_file="a.de", training={"minutes": 5})
+
+    With `init` the run begins with a trained model's weights and tokenizer, and learns more
+    slowly. Raises ValueError for settings that do not exist, or that contradict `init`.
     """
 
     corpus: str = "bundled"
@@ -38,20 +44,106 @@ class Experiment:
     target_language: str = "de"
     folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
     resume: bool = False  # go on with the run in the folder, with its own settings
+    init: Path | str | None = None  # the folder of a model to begin with, or "tatoeba"
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
     compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
-    model: Any = None
-    training: TrainingConfig = None  # type: ignore[assignment]
+    model: Any = None  # a configuration, or what to change in the recipe's
+    training: TrainingConfig = None  # type: ignore[assignment]  # the same
+    limits: Limits | None = None  # what is planned for own files, and what is not
 
     def __post_init__(self):
         own = self.source_file or self.target_file
         name = "files" if own else self.corpus or "bundled"
+        given = Given(self.model, self.training)
         known = recipe(name)
-        self.model = known["model"] if self.model is None else self.model
-        self.training = self.training or known["training"]
+        if self.init is not None and not self.resume:
+            self.begin_with(known)
+            given = replace(given, model=self.model)
+        if own and not self.resume and self.limits is None and not given.whole():
+            self.limits = given.limits(trained=self.init is not None)
+        self.model, self.training = given.settle(known["model"], known["training"])
         self.folder = Path(self.folder or Path("runs", name))
         self.source_file = self.source_file and Path(self.source_file)
         self.target_file = self.target_file and Path(self.target_file)
+
+    def begin_with(self, known: dict) -> None:
+        """Take the configuration of the model to begin with, and a recipe's lower rate; its
+        languages, too, where own files have not named theirs."""
+        folder = folder_named(self.init)
+        config, about = read_config(folder / "config.json")
+        model = config if self.model is None else changed(self.model, config, "model")
+        check_begun(folder, config, model)
+        self.model = model
+        known["training"] = slower(known["training"])
+        own = self.source_file is not None
+        if own and (self.source_language, self.target_language) == ("en", "de"):
+            self.source_language, self.target_language = about.source, about.target
+
+
+def changed(given: Any, default: Any, what: str) -> Any:
+    """A configuration that was given, or the default one with what a dict changes in it."""
+    if given is None:
+        return default
+    if not isinstance(given, dict):
+        return given
+    known = [f.name for f in fields(default)]
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(
+            f"{what} has no setting {unknown[0]!r}: it has {', '.join(known)}"
+        )
+    return replace(default, **given)
+
+
+def check_begun(folder: Path, there: Any, here: Any) -> None:
+    """ValueError where a model to begin with has another configuration; dropout, which has no
+    weights, may be another."""
+    if type(there) is not type(here):
+        raise ValueError(
+            f"init: the model in {folder} has a {type(there).__name__}, not a "
+            f"{type(here).__name__}: its weights decide that, so leave out the model"
+        )
+    for name, value in vars(there).items():
+        if name != "P_drop" and getattr(here, name) != value:
+            raise ValueError(
+                f"init: the model in {folder} has {name} {value}, not "
+                f"{getattr(here, name)}: its weights decide that, so leave out {name}"
+            )
+
+
+@dataclass(frozen=True)
+class Given:
+    """What an experiment was given of model and training: a configuration, a dict, or None."""
+
+    model: Any = None
+    training: Any = None
+
+    def whole(self) -> bool:
+        """Whether nothing is left to be found."""
+        return not any(
+            given is None or isinstance(given, dict)
+            for given in (self.model, self.training)
+        )
+
+    def settle(self, model: Any, training: TrainingConfig) -> tuple:
+        """Both as they are wanted, with what is not given from here."""
+        return (
+            changed(self.model, model, "model"),
+            changed(self.training, training, "training"),
+        )
+
+    def settle_slowly(self, model: Any, training: TrainingConfig) -> tuple:
+        """The same, at a lower rate where none is given."""
+        return self.settle(model, slower(training))
+
+    def limits(self, trained: bool = False) -> Limits:
+        """What a plan has to keep."""
+        training = self.training
+        if training is not None and not isinstance(training, dict):
+            training = vars(training)
+        named = isinstance(self.model, dict) and "d_model" in self.model
+        whole = self.model is not None and not isinstance(self.model, dict)
+        settle = self.settle_slowly if trained else self.settle
+        return Limits(settle, dict(training or {}), named or whole, trained=trained)
 
 
 def fitted(e: Experiment, tokenizer: Tokenizer) -> Experiment:

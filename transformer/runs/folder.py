@@ -18,6 +18,7 @@ from transformer.core.files import (
     read_json,
     write_json,
 )
+from transformer.core.records import renamed
 from transformer.core.weights import load_parameters
 from transformer.corpora.download import sha256_of
 from transformer.hardware import choose_precision
@@ -29,7 +30,8 @@ from transformer.runs.experiment import (
     files_of,
     languages,
 )
-from transformer.runs.progress import is_number, is_row, validation_score
+from transformer.runs.progress import is_number, is_row, monitor_of
+from transformer.runs.schedules import name_of
 from transformer.runs.training import TrainingConfig
 
 # Its settings
@@ -44,6 +46,7 @@ def read_settings(folder: Path) -> dict:
         )
     try:
         saved = read_json(path)
+        saved["training"] = renamed(saved["training"])
         experiment_in(saved)
         return saved
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -60,6 +63,7 @@ TYPES = {
     "source_language": str,
     "target_language": str,
     "reverse": bool,
+    "init": str | None,
     "resumed": list,
     "held_out": str,
 }
@@ -68,8 +72,8 @@ HELD_OUT = "groups"  # how own files keep pairs from training: see `hold_out`
 
 def experiment_in(saved: dict) -> Experiment:
     """The experiment of a run.json; AttributeError, KeyError, TypeError, ValueError for none."""
-    for name, kind in TYPES.items():
-        if name in saved and not isinstance(saved[name], kind):
+    for name, expected in TYPES.items():
+        if name in saved and not isinstance(saved[name], expected):
             raise TypeError(f"{name} is {saved[name]!r}")
     files = {
         name: saved[name] and Path(saved[name])
@@ -126,9 +130,10 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "target_file": e.target_file and str(e.target_file.absolute()),
         "source_language": source,
         "target_language": target,
+        "init": None if e.init is None else str(e.init),
         "kind": kind_of(e.model, own=True),
         "model": asdict(e.model),
-        "training": asdict(e.training),
+        "training": asdict(e.training) | {"schedule": name_of(e.training.schedule)},
     }
 
 
@@ -270,11 +275,14 @@ def done_in(e: Experiment) -> dict:
     }
 
 
-def kept_weights(folder: Path, until: int | None = None) -> list[Path]:
-    """The weights that the run in folder kept, oldest first, up to those of update `until`."""
+def kept_weights(
+    folder: Path, until: int | None = None, of: str = "weights"
+) -> list[Path]:
+    """The weights that the run in folder kept, oldest first, up to those of update `until`; of the
+    best validations with of="best"."""
     return [
         path
-        for path in sorted(folder.glob("weights/*.safetensors"))
+        for path in sorted(folder.glob(f"{of}/*.safetensors"))
         if until is None or path.stem.isdecimal() and int(path.stem) <= until
     ]
 
@@ -296,7 +304,7 @@ def last_update(e: Experiment) -> int | None:
     if not e.training.patience:
         return None
     rows = read_log(e.folder)
-    return max(rows, key=validation_score)["update"] if rows else None
+    return monitor_of(e.training).best(rows)["update"] if rows else None
 
 
 def take_average(model, folder: Path, count: int) -> None:

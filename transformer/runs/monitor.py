@@ -93,7 +93,7 @@ def check_weights(parameters: Iterable) -> None:
         check_numbers(parameters, "after the last update")
     except ValueError as error:
         raise Diverged(
-            f"{error}; start again with a smaller factor, a longer warmup, or a "
+            f"{error}; start again with a smaller lr_scale, a longer warmup, or a "
             "clip of 1"
         ) from None
 

@@ -15,7 +15,7 @@ from transformer.models.kinds import build_fast
 from transformer.runs.experiment import Experiment, Sentences
 from transformer.runs.folder import check_unused
 from transformer.runs.monitor import TIMED
-from transformer.runs.planning import Limits, Trial, plan
+from transformer.runs.planning import Trial, plan
 from transformer.runs.training import train
 
 SAMPLE = 4000  # pairs that lengths and times are taken from
@@ -36,8 +36,13 @@ class Timer:
             tried.training,
             updates=TIMED + 1,
             minutes=minutes,
-            save_every=1,
+            validate_every=1,
             batch_tokens=batch_tokens,
+            patience=None,
+            restore_best=False,
+            monitor=None,
+            monitor_mode="auto",
+            learning_rate=None,
         )
         stopped = Interrupted(
             "stopped while updates were timed: nothing has begun, give the "
@@ -66,20 +71,22 @@ def sample_of(sentences: Sentences) -> tuple[int, list]:
     return count, list(islice(sentences("train"), 0, None, step))
 
 
-def plan_files(
-    limits: Limits, e: Experiment, sentences: Sentences, device: torch.device
-) -> Experiment:
-    """An experiment on own files with the model and the training that suit them; prints the plan.
+def plan_files(e: Experiment, sentences: Sentences, device: torch.device) -> Experiment:
+    """An experiment on own files with the model and the training that suit them, within its
+    `limits`; prints the plan. One without limits stays as it is.
 
     ValueError or OSError for files or a folder that cannot be used.
     """
+    if e.limits is None:
+        return e
     with rank_zero_first():
         if rank() == 0:
             check_unused(e.folder)
     count, sample = sample_of(sentences)
+    limits = e.limits
     if device.type == "cpu":
         limits = replace(limits, probe=PROBE, least=LEAST)
     found = plan(count, sample, limits, Timer(device))
     if rank() == 0:
         print(*found.lines(), sep="\n", flush=True)
-    return replace(e, model=found.model, training=found.training)
+    return replace(e, model=found.model, training=found.training, limits=None)

@@ -137,7 +137,7 @@ def tree_pairs(e, split):
     )
 
 
-def tree_validator(e, tokenizer, sentences, count):
+def make_tree_validator(e, tokenizer, sentences, count):
     """validate(model) for `train`: cross-entropy, F1 and valid trees on validation sentences.
 
     The `count` sentences come from all over the split, because neighbours are of one article.
@@ -156,4 +156,4 @@ def tree_validator(e, tokenizer, sentences, count):
     return validate
 
 
-PARSING = Task(tree_pairs, tree_validator)
+PARSING = Task(tree_pairs, make_tree_validator)

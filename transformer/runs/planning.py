@@ -76,14 +76,16 @@ def as_it_is(model: Any, training: TrainingConfig) -> tuple[Any, TrainingConfig]
 class Limits:
     """What the options and the machine leave to a plan.
 
-    settle(model, training): both with what the options give; given: the settings of training
-    among these; fixed: whether they name the model's size. probe and least: tokens of the batches
-    that are timed, and of the smallest ones; a size's own where they are None.
+    settle(model, training): both with what the options set; overrides: the settings of training
+    among these; fixed_size: whether they name the model's size; trained: whether it has been trained
+    before. probe and least: tokens of the batches that are timed, and of the smallest ones; a size's
+    own where they are None.
     """
 
     settle: Callable = as_it_is
-    given: dict = field(default_factory=dict)
-    fixed: bool = False
+    overrides: dict = field(default_factory=dict)
+    fixed_size: bool = False
+    trained: bool = False
     probe: int | None = None
     least: int | None = None
 
@@ -168,10 +170,10 @@ def schedule(
         updates=updates,
         batch_tokens=batch,
         warmup=warmup,
-        falling=True,
-        factor=PEAK * (warmup / d_model) ** 0.5,
+        schedule="linear",
+        lr_scale=PEAK * (warmup / d_model) ** 0.5,
         keep=max(1, validations // 6),
-        save_every=math.ceil(updates / validations),
+        validate_every=math.ceil(updates / validations),
     )
 
 
@@ -199,6 +201,7 @@ class Plan:
     pairs: int
     tokens: float  # of an epoch, a side
     each: float | None = None  # seconds of an update, where they were timed
+    trained: bool = False  # the model, before
 
     def lines(self) -> list[str]:
         """The plan in words."""
@@ -215,8 +218,14 @@ class Plan:
             f"{sizes}, batches of {t.batch_tokens:,} tokens",
             f"{t.updates:,} updates, {seen / self.tokens:.1f} epochs, "
             f"warm-up {t.warmup:,}{timed}",
-            outlook(self.pairs, seen),
+            FORGETS if self.trained else outlook(self.pairs, seen),
         ]
+
+
+FORGETS = (
+    "the model has been trained before: it learns what is in the files, and may forget what "
+    "is not"
+)
 
 
 def outlook(pairs: int, tokens: float) -> str:
@@ -252,8 +261,8 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
         return trial(limits.settle(known.model, brief)[0], brief, sample)
 
     chosen, seen, each = sizes[-1], math.inf, None
-    if "updates" not in limits.given:
-        candidates = sizes[-1:] if limits.fixed else sizes
+    if "updates" not in limits.overrides:
+        candidates = sizes[-1:] if limits.fixed_size else sizes
         minutes = brief.minutes or DAY
         chosen, seen = fitting(trials, candidates, minutes, limits.probe, time)
     tried = trials(chosen)
@@ -261,12 +270,12 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     wanted = sizes[-1].epochs * tokens
     least = limits.least or chosen.batch_tokens
     batch = batch_of(min(wanted, seen) / brief.accumulate, least, chosen.batch_tokens)
-    batch = limits.given.get("batch_tokens", batch)
-    updates = limits.given.get("updates")
+    batch = limits.overrides.get("batch_tokens", batch)
+    updates = limits.overrides.get("updates")
     if updates is None:
         updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens, time)
     epochs = updates * brief.accumulate * batch / tokens
     training = schedule(brief, updates, batch, getattr(tried.model, "d_model", 512))
     model = replace(chosen.model, P_drop=dropout(epochs))
     model, training = limits.settle(model, training)
-    return Plan(model, training, pairs, tokens, each)
+    return Plan(model, training, pairs, tokens, each, limits.trained)

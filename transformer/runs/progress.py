@@ -1,9 +1,10 @@
 """How far a run has come: what it counts, its log, and how a checkpoint's account is read."""
 
 import math
+import re
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from transformer.core.checks import Diverged
 from transformer.models.checkpoint import damaged
@@ -15,6 +16,11 @@ MOST_SKIPPED = (
 
 # Validation pairs from which on BLEU tells which of two models is better
 ENOUGH = 100
+# Words in the names of figures of which less is better
+LESS_IS_BETTER = set(
+    "loss losses perplexity ppl error errors nats bits ter wer cer".split()
+)
+Sense = Literal["auto", "min", "max"]
 
 
 def deciding(row: dict) -> str:
@@ -28,36 +34,71 @@ def deciding(row: dict) -> str:
     return "validation_loss"
 
 
-def validation_score(row: dict) -> float:
-    """What makes a row of the log better than another: a high BLEU, or a low loss; see
-    `deciding`."""
-    name = deciding(row)
-    score = row[name] if name == "bleu" else -row[name]
-    return -math.inf if math.isnan(score) else score
+def lower_is_better(figure: str) -> bool:
+    """Whether a figure's name is that of a loss, a perplexity, an error or the like."""
+    return bool(LESS_IS_BETTER & set(re.split("[^a-z]+", figure.lower())))
 
 
-def best_in_words(log: list[dict]) -> str:
-    """Which of a run's validations was the best, and the figure that decided."""
-    best = max(log, key=validation_score)
-    name = deciding(best)
-    why = ""
-    if name != "bleu" and "bleu" in best:
-        few = f"of fewer than {ENOUGH} pairs"
-        why = f" (BLEU is {'0' if best['bleu'] == 0 else few})"
-    figure = f"{'highest' if name == 'bleu' else 'lowest'} {name.replace('_', ' ')}"
-    return (
-        f"patience: the weights up to update {best['update']} count, which has the "
-        f"{figure}, {best[name]:.4g}{why}"
-    )
+@dataclass(frozen=True)
+class Monitor:
+    """Which figure tells how good a validation is: the named one, or else that of `deciding`.
+
+    mode: "max" where more of it is better, "min" where less is; "auto" goes by its name.
+    """
+
+    name: str | None = None
+    mode: Sense = "auto"
+
+    def figure(self, row: dict) -> str:
+        """The name of the figure that counts in a row of the log."""
+        return self.name or deciding(row)
+
+    def lower(self, row: dict) -> bool:
+        """Whether less of it is better."""
+        known = {"min": True, "max": False}
+        return known.get(self.mode, lower_is_better(self.figure(row)))
+
+    def score(self, row: dict) -> float:
+        """What makes a row of the log better than another, the higher the better."""
+        value = row.get(self.figure(row))
+        if not is_number(value) or math.isnan(value):
+            return -math.inf
+        return -value if self.lower(row) else value
+
+    def best(self, log: list[dict]) -> dict:
+        """The best row of a log that has any; of equals the first."""
+        return max(log, key=self.score)
+
+    def in_words(self, row: dict) -> str:
+        """A row's figure, such as "the highest bleu, 31.2"."""
+        name = self.figure(row)
+        why = ""
+        if self.name is None and name != "bleu" and "bleu" in row:
+            few = f"of fewer than {ENOUGH} pairs"
+            why = f" (BLEU is {'0' if row['bleu'] == 0 else few})"
+        end = "lowest" if self.lower(row) else "highest"
+        return f"the {end} {name.replace('_', ' ')}, {row[name]:.4g}{why}"
+
+    def check(self, figures: dict) -> None:
+        """ValueError where `validate` has measured nothing that can be watched."""
+        if self.name is not None and not is_number(figures.get(self.name)):
+            there = [name for name, value in figures.items() if is_number(value)]
+            raise ValueError(
+                f"monitor watches {self.name!r}, and validate gives "
+                f"{' and '.join(there) or 'no figures'}: watch what is there, or let "
+                f"validate(model) give a number {self.name!r}"
+            )
+        if self.name is None and not figures.keys() & {"bleu", "validation_loss"}:
+            raise ValueError(
+                "patience and restore_best go by validations: let validate(model) give "
+                "validation_loss or bleu, name a figure of your own as monitor, or "
+                "leave them out"
+            )
 
 
-def check_watched(row: dict) -> None:
-    """ValueError where `validate` has measured nothing that patience can watch."""
-    if not row.keys() & {"bleu", "validation_loss"}:
-        raise ValueError(
-            "patience stops a training by its validation: let validate(model) give "
-            "validation_loss or bleu, or leave out patience"
-        )
+def monitor_of(config: Any) -> Monitor:
+    """What a training's settings watch."""
+    return Monitor(config.monitor, config.monitor_mode)
 
 
 def mean(values: list[float]) -> float:
@@ -67,7 +108,11 @@ def mean(values: list[float]) -> float:
 
 @dataclass
 class Progress:
-    """How far a run has come: numbers and lists only, because checkpoints keep it as JSON."""
+    """How far a run has come: what a callback of `train` is called with after each update.
+
+    `stop("why")` ends the run after this update. Its fields are numbers and lists only, because
+    checkpoints keep them as JSON.
+    """
 
     update: int = 0  # updates that are done, skipped ones included
     epoch: int = 0  # place in the data: the epoch,
@@ -82,15 +127,30 @@ class Progress:
     )  # the state of the scale for losses in fp16
     losses: list = field(default_factory=list)  # since the last row of the log
     norms: list = field(default_factory=list)
-    best: float | None = None  # the highest `validation_score` so far
+    best: float | None = None  # the highest `Monitor.score` so far
     since_best: int = 0  # validations since then
     log: list = field(default_factory=list)
 
+    stopped = (
+        ""  # why a callback has stopped it; no field, so that a resumed run goes on
+    )
+
+    def stop(self, why: str) -> None:
+        """End the run after this update: it is validated and saved, and `train` returns its log,
+        whose last row has `why` as "stopped"."""
+        self.stopped = str(why) or "by a callback"
+
+    @property
+    def validated(self) -> bool:
+        """Whether the last row of `log` is that of this update, so that its figures are new."""
+        return bool(self.log) and self.log[-1]["update"] == self.update
+
     def finished(self, config) -> bool:
-        """True when the updates, the minutes or the patience are used up."""
+        """True when the updates, the minutes or the patience are used up, or it was stopped."""
         late = config.minutes is not None and self.seconds >= 60 * config.minutes
         waited = config.patience is not None and self.since_best >= config.patience
-        return self.update >= config.updates or late or waited
+        ended = self.update >= config.updates or late or waited
+        return ended or bool(self.stopped)
 
     def count(self, loss: float, norm: float) -> None:
         """Note an update's loss and norm, or that it was skipped; `Diverged` after too many."""
@@ -106,7 +166,7 @@ class Progress:
             raise Diverged(
                 f"the gradient is {norm} (loss {loss:.3g}), for the {MOST_SKIPPED}th "
                 "update in a row: training has diverged. What was saved is from before; "
-                "start again with a smaller factor, a longer warmup, or a clip of 1"
+                "start again with a smaller lr_scale, a longer warmup, or a clip of 1"
             )
 
     def row(self, speed: dict) -> dict:
@@ -123,19 +183,30 @@ class Progress:
             "norm": mean(self.norms),
         }
 
-    def logged(self) -> bool:
-        """Whether the last update is that of the last row."""
-        return self.update == (self.log[-1]["update"] if self.log else 0)
-
-    def add(self, row: dict) -> None:
+    def add(self, row: dict, monitor: Monitor) -> None:
         """Put a finished row into the log."""
-        self.since_best += 1
-        if self.best is None or validation_score(row) > self.best:
-            self.best = validation_score(row)
-            self.since_best = 0
+        self.log.append(row)
+        self.rank(row, monitor)
         self.losses = []
         self.norms = []
-        self.log.append(row)
+
+    def rank(self, row: dict, monitor: Monitor) -> None:
+        """Count a row as the best so far, or as one more since the best."""
+        self.since_best += 1
+        if self.best is None or monitor.score(row) > self.best:
+            self.best = monitor.score(row)
+            self.since_best = 0
+
+    def rank_all(self, monitor: Monitor) -> None:
+        """Find the best row again, as a resumed run may watch another figure."""
+        self.best = None
+        self.since_best = 0
+        for row in self.log:
+            self.rank(row, monitor)
+
+    def best_update(self) -> int:
+        """The update of the best row of the log."""
+        return self.log[-1 - self.since_best]["update"]
 
 
 # What a checkpoint says of it
@@ -156,21 +227,21 @@ def is_row(row: object) -> bool:
     )
 
 
-def fits(name: str, kind: Any, value: object) -> bool:
+def fits(name: str, expected: Any, value: object) -> bool:
     """Whether a value from a checkpoint can be that of a field of `Progress`, by its name."""
     if name == "best":
         return value is None or is_number(value)
-    if kind in (int, float):
+    if expected in (int, float):
         return (
             is_number(value)
             and 0 <= value < 2**53
-            and (kind is float or value == int(value))
+            and (expected is float or value == int(value))
         )
     if name in ("losses", "norms"):
         return isinstance(value, list) and all(map(is_number, value))
     if name == "log":
         return isinstance(value, list) and all(map(is_row, value))
-    return isinstance(value, kind)
+    return isinstance(value, expected)
 
 
 def progress_of(saved: object, path: Path) -> Progress:

@@ -19,8 +19,8 @@ RECIPES = {
             updates=5900,
             batch_tokens=400,
             warmup=300,
-            factor=0.5,
-            save_every=200,
+            lr_scale=0.5,
+            validate_every=200,
             keep=6,
         ),
     ),
@@ -32,8 +32,8 @@ RECIPES = {
             updates=8000,
             batch_tokens=4096,
             warmup=2000,
-            factor=2.5,
-            save_every=200,
+            lr_scale=2.5,
+            validate_every=200,
             keep=10,
         ),
     ),
@@ -42,13 +42,13 @@ RECIPES = {
             vocab_size=8000, N=3, d_model=256, d_ff=512, h=4, P_drop=0.1
         ),
         training=TrainingConfig(
-            updates=6000, batch_tokens=4096, warmup=1000, save_every=300
+            updates=6000, batch_tokens=4096, warmup=1000, validate_every=300
         ),
     ),
     "europarl": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(
-            updates=3000, batch_tokens=4096, warmup=1000, save_every=250
+            updates=3000, batch_tokens=4096, warmup=1000, validate_every=250
         ),
     ),
     "treebank_nltk": dict(
@@ -56,7 +56,11 @@ RECIPES = {
             vocab_size=3000, N=4, d_model=128, d_ff=512, h=4, P_drop=0.2
         ),
         training=TrainingConfig(
-            updates=5000, batch_tokens=2048, warmup=1000, factor=0.7, save_every=250
+            updates=5000,
+            batch_tokens=2048,
+            warmup=1000,
+            lr_scale=0.7,
+            validate_every=250,
         ),
     ),
     "treebank_craft": dict(
@@ -70,32 +74,36 @@ RECIPES = {
             max_positions=1536,
         ),
         training=TrainingConfig(
-            updates=30_000, batch_tokens=1024, warmup=1000, save_every=1000
+            updates=30_000, batch_tokens=1024, warmup=1000, validate_every=1000
         ),
     ),
     "files": dict(
         model=TransformerConfig.preset("small", vocab_size=8000),
         training=TrainingConfig(
-            updates=20_000, batch_tokens=4096, warmup=2000, save_every=500
+            updates=20_000, batch_tokens=4096, warmup=2000, validate_every=500
         ),
     ),
     "wmt14": dict(
         model=TransformerConfig.preset("base", vocab_size=37_000),
         training=TrainingConfig(
-            updates=100_000, batch_tokens=25_000, warmup=4000, save_every=1500, keep=5
+            updates=100_000,
+            batch_tokens=25_000,
+            warmup=4000,
+            validate_every=1500,
+            keep=5,
         ),
     ),
 }
 # The base model kept weights every ten minutes and averaged the last five. At 0.4 seconds an update
 # that is every 1,500 updates. The big model took a second an update, and averaged twenty.
 WMT14_BIG = replace(
-    RECIPES["wmt14"]["training"], updates=300_000, save_every=600, keep=20
+    RECIPES["wmt14"]["training"], updates=300_000, validate_every=600, keep=20
 )
 
 # What a session in Colab has time for (notebook 16), and what a CPU learns in half a minute. Those
 # of multi30k and tatoeba are the recipes above, with a limit. Multi30k's has run on an H100
 # (data/runs/multi30k.json), the others on no GPU yet.
-SESSIONS = {
+SHORT_RECIPES = {
     "bundled": dict(
         model=TransformerConfig(
             vocab_size=2500, N=1, d_model=128, d_ff=256, h=4, P_drop=0.0
@@ -105,8 +113,8 @@ SESSIONS = {
             minutes=4,
             batch_tokens=400,
             warmup=150,
-            factor=0.7,
-            save_every=100,
+            lr_scale=0.7,
+            validate_every=100,
             keep=4,
         ),
     ),
@@ -127,8 +135,8 @@ SESSIONS = {
             minutes=36,
             batch_tokens=8192,
             warmup=2000,
-            factor=0.7,
-            save_every=1000,
+            lr_scale=0.7,
+            validate_every=1000,
             keep=4,
         ),
     ),
@@ -138,18 +146,26 @@ SESSIONS = {
 SEARCH = {"multi30k": (4, 1.6), "treebank_nltk": (21, 0.3), "treebank_craft": (21, 0.3)}
 
 
-def session(corpus: str, minutes: float | None = None) -> dict:
+def short_recipe(corpus: str, minutes: float | None = None) -> dict:
     """{"model", "training"} of a short run; it trains for at most `minutes`, or its own limit.
 
     ValueError for a corpus that none is prepared for.
     """
-    if corpus not in SESSIONS:
+    if corpus not in SHORT_RECIPES:
         raise ValueError(
-            f"no session is prepared for {corpus!r}: choose {', '.join(SESSIONS)}"
+            f"no short recipe is prepared for {corpus!r}: choose {', '.join(SHORT_RECIPES)}"
         )
-    found = SESSIONS[corpus]
+    found = SHORT_RECIPES[corpus]
     training = replace(found["training"], minutes=minutes or found["training"].minutes)
     return {"model": found["model"], "training": training}
+
+
+FINE_TUNING = 0.1  # of the rate of a model that begins with random weights
+
+
+def slower(training: TrainingConfig) -> TrainingConfig:
+    """A training of a model that has been trained before: at a tenth of the rate."""
+    return replace(training, lr_scale=FINE_TUNING * training.lr_scale)
 
 
 def search_of(corpus: str) -> tuple[int, float]:

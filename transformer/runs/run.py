@@ -10,18 +10,31 @@ from typing import Any
 import numpy as np
 import torch
 
-from transformer.core.distributed import process_group, rank, rank_zero_first
+from transformer.core.distributed import (
+    LostPeer,
+    process_group,
+    rank,
+    rank_zero_first,
+)
 from transformer.core.files import prepare_folder, write_file, write_json
 from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import About
 from transformer.core.scores import bleu
-from transformer.core.weights import count_parameters
+from transformer.core.weights import count_parameters, load_parameters
 from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
+from transformer.models.checkpoint import named_weights
 from transformer.models.kinds import build_fast
-from transformer.models.pretrained import check_memory, load_tokenizer, save
+from transformer.models.pretrained import (
+    check_memory,
+    folder_named,
+    load_model,
+    load_tokenizer,
+    save,
+    tokenizer_class,
+)
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
 from transformer.runs.encoded import check_pairs, fitting
@@ -43,14 +56,14 @@ from transformer.runs.folder import (
     kept_weights,
     last_update,
     note_resumed,
-    read_log,
     reserved,
     settings_of,
     sums_of,
 )
 from transformer.runs.held_out import write_held_out
 from transformer.runs.monitor import Forecast
-from transformer.runs.progress import best_in_words
+from transformer.runs.own_files import plan_files
+from transformer.runs.progress import monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
@@ -77,7 +90,7 @@ def validation_pairs(
     return pairs[:count], encoded[:count]
 
 
-def validator(
+def make_validator(
     e: Experiment, tokenizer: Tokenizer, sentences: Sentences, count: int
 ) -> Callable:
     """validate(model) for `train`: loss and greedy BLEU on the first `count` validation pairs.
@@ -100,15 +113,15 @@ def validator(
 
 
 def new_model(e: Experiment, device: torch.device):
-    """The experiment's model with fresh weights, which its seed decides, fast, on the device."""
+    """The experiment's model with fresh weights, which its seed decides, or with those of the
+    model that it begins with; fast, on the device."""
     torch.manual_seed(e.training.seed)
-    model = build_fast(e.model).to(device)
+    model = build_fast(e.model)
+    if e.init is not None and not e.resume:
+        folder = folder_named(e.init)
+        load_parameters(model, named_weights(load_model(folder)), folder)
+    model = model.to(device)
     return compile_stacks(model) if e.compile else model
-
-
-def as_given(e: Experiment, sentences: Sentences, device: torch.device) -> Experiment:
-    """A plan that leaves all settings as they are."""
-    return e
 
 
 @dataclass(frozen=True)
@@ -116,9 +129,9 @@ class Task:
     """What a run learns; left as it is, to translate."""
 
     pairs: Callable = stream_pairs  # pairs(e, split): the texts
-    validator: Callable = validator  # of (e, tokenizer, sentences, count)
+    make_validator: Callable = make_validator  # of (e, tokenizer, sentences, count)
     new_model: Callable = new_model  # new_model(e, device)
-    plan: Callable = as_given  # of a new run: (e, sentences, device) -> e
+    plan: Callable = plan_files  # of a new run: (e, sentences, device) -> e
 
 
 # Begin, go on, finish
@@ -132,16 +145,23 @@ def note_held_out(e: Experiment, sentences: Sentences) -> None:
         print(*sentences.divided.report.sentences(), sep="\n", flush=True)
 
 
+def new_tokenizer(e: Experiment, sentences: Sentences) -> Tokenizer:
+    """The vocabulary of a new run: that of the model it begins with, or learned from its texts."""
+    if e.init is not None:
+        return load_tokenizer(folder_named(e.init), e.model)
+    texts = (text for pair in sentences("train") for text in pair)
+    return Tokenizer.train(texts, e.model.vocab_size)
+
+
 def begin(
     e: Experiment, sentences: Sentences, command: str, device: torch.device
 ) -> tuple[Experiment, Tokenizer]:
-    """Learn the vocabulary of a new run, from its training split; save it and the settings."""
+    """Save the vocabulary of a new run (`new_tokenizer`) and its settings."""
     check_unused(e.folder)
-    for left in kept_weights(e.folder):
+    for left in [*kept_weights(e.folder), *kept_weights(e.folder, of="best")]:
         left.unlink()
-    texts = (text for pair in sentences("train") for text in pair)
     prepare_folder(e.folder)
-    tokenizer = Tokenizer.train(texts, e.model.vocab_size)
+    tokenizer = new_tokenizer(e, sentences)
     e = fitted(e, tokenizer)
     check_memory(e.model)
     write_file(e.folder / "tokenizer.json", tokenizer.save)
@@ -168,7 +188,8 @@ def open_run(
             return resume(e)
         if rank() == 0:
             return begin(e, sentences, command, device)
-        tokenizer = Tokenizer.load(e.folder / "tokenizer.json")
+        path = e.folder / "tokenizer.json"
+        tokenizer = tokenizer_class(path).load(path)
         return fitted(e, tokenizer), tokenizer
 
 
@@ -205,6 +226,8 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
     try:
         return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
+    except LostPeer:
+        raise
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(
@@ -223,11 +246,26 @@ def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
     note_resumed(e, command, device)
 
 
-def finish(model, e: Experiment) -> None:
-    """Leave the average of the weights that were kept, with what travels with a model."""
-    if e.training.patience and (log := read_log(e.folder)):
-        print(best_in_words(log))
-    average_last(model, e.folder, e.training.keep, last_update(e))
+def choice_in_words(e: Experiment, log: list[dict]) -> str:
+    """Which weights a run that watches its validations ends with, and by which figure."""
+    monitor = monitor_of(e.training)
+    row = monitor.best(log)
+    update = row["update"]
+    figure = monitor.in_words(row)
+    if e.training.restore_best:
+        return f"restore_best: the weights of update {update}, which has {figure}"
+    return f"patience: the weights up to update {update} count, which has {figure}"
+
+
+def finish(model, e: Experiment, log: list[dict]) -> None:
+    """Leave the best weights, which training restored, or the average of those that were kept, with
+    what travels with a model."""
+    if log[-1].get("stopped"):
+        print(f"stopped after update {log[-1]['update']}: {log[-1]['stopped']}")
+    if e.training.restore_best or e.training.patience:
+        print(choice_in_words(e, log))
+    if not e.training.restore_best:
+        average_last(model, e.folder, e.training.keep, last_update(e))
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)
     save(model, e.folder)
@@ -235,7 +273,7 @@ def finish(model, e: Experiment) -> None:
 
 def run_experiment(
     e: Experiment,
-    command: str,
+    command: str = "",
     count: int = 200,
     callbacks: Sequence[Callable] = (),
     task: Task = Task(),
@@ -259,14 +297,14 @@ def run_experiment(
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            validate = task.validator(e, tokenizer, sentences, count)
+            validate = task.make_validator(e, tokenizer, sentences, count)
         del sentences
         model = task.new_model(e, device)
         if rank() == 0:
             announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            fit(model, e, encoded, validate, callbacks)
+            log = fit(model, e, encoded, validate, callbacks)
         if rank() > 0:
             return None
-        finish(model, e)
+        finish(model, e, log)
         return e

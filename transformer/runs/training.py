@@ -10,18 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import nn
 
 from transformer import training
+from transformer.core.checks import check_choice
 from transformer.core.distributed import (
     check_share,
     copies_in_step,
+    copy_from_first,
+    from_first,
     own_share,
+    process_group,
     rank,
     sum_over_processes,
+    watch_peers,
     without_exchange,
     world_size,
 )
@@ -39,12 +44,20 @@ from transformer.hardware import (
     matmul_precision,
     matmul_rate,
 )
-from transformer.optimizer import adam, learning_rate, peak_rate, set_learning_rate
+from transformer.optimizer import adam
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
-from transformer.runs.progress import Progress, check_watched
+from transformer.runs.progress import Progress, Sense, monitor_of
 from transformer.runs.saving import Saver
+from transformer.runs.schedules import (
+    check_schedule,
+    function_of,
+    keep_ratios,
+    rate_of,
+    set_rates,
+    warn_of_peak,
+)
 
 
 @dataclass(frozen=True)
@@ -52,19 +65,34 @@ class TrainingConfig(training.TrainingConfig):
     """How to train: the paper's defaults (5). ValueError for one out of its range."""
 
     minutes: float | None = None  # stop after so many, validating and saving included
-    falling: bool = False  # after the warm-up it falls in a line, to 0 at the end
+    # its peak, in place of what the paper's formula gives times lr_scale
+    learning_rate: float | None = None
+    # the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or cosine
+    # (to 0 at the end), constant; or a function of the update's number
+    schedule: str | Callable[[int], float] = "inverse_sqrt"
     clip: float | None = None  # largest norm of the gradient; the paper names none
     save_minutes: float = 10.0  # about what a killed run loses at most
     keep: int = 5  # weights kept, and averaged at the end
-    # stop after so many validations without a better one, by BLEU or, where that does
-    # not tell (`transformer.runs.progress.deciding`), by the loss
-    patience: int | None = None
+    patience: int | None = None  # stop after so many validations without a better one
+    # end with the weights of the best validation, in place of an average of the last
+    restore_best: bool = False
+    # the figure that tells which is better: bleu, validation_loss or one of your own; else
+    # BLEU, or where it is 0 or of few pairs the loss
+    monitor: str | None = None
+    # max where more of it is better, min where less is; auto goes by its name
+    monitor_mode: Sense = "auto"
     precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
 
     def __post_init__(self):
         check_counts(self, "updates batch_tokens accumulate warmup keep patience")
-        check_counts(self, "save_every")
-        check_positive(self, "minutes factor clip save_minutes")
+        check_counts(self, "validate_every")
+        check_schedule(self.schedule)
+        check_choice("monitor_mode", self.monitor_mode, get_args(Sense))
+        if self.monitor is None and self.monitor_mode != "auto":
+            raise ValueError(
+                "monitor_mode says in which sense a figure counts: name it with monitor"
+            )
+        check_positive(self, "minutes lr_scale learning_rate clip save_minutes")
         check_fractions(self, "epsilon_ls")
         choose_precision(torch.device("cpu"), self.precision)  # refuses an unknown name
 
@@ -78,22 +106,11 @@ def endless_batches(
     """
     while True:
         order = training.epoch_seed(seed, epoch)
-        batches = epoch_batches(encoded, batch_tokens, order, start=index)
+        batches = epoch_batches(encoded, batch_tokens, order, skip=index)
         for i, rows in enumerate(batches, index):
             yield epoch, i, rows
         epoch += 1
         index = 0
-
-
-def rate_of(config: TrainingConfig, update: int, d_model: int, seconds: float) -> float:
-    """The learning rate of an update after so many seconds: equation 3, or falling."""
-    rate = learning_rate(update, d_model, config.warmup, config.factor)
-    if not config.falling or update <= config.warmup:
-        return rate
-    left = (config.updates + 1 - update) / (config.updates + 1 - config.warmup)
-    if config.minutes is not None:
-        left = min(left, max(0.0, 1 - seconds / (60 * config.minutes)))
-    return left * peak_rate(d_model, config.warmup, config.factor)
 
 
 class Objective(nn.Module):
@@ -151,7 +168,7 @@ def update_weights(
     scaler.unscale_(optimizer)
     norm = nn.utils.clip_grad_norm_(parameters, clip or math.inf)
     if norm.isfinite():
-        set_learning_rate(optimizer, rate)
+        set_rates(optimizer, rate)
         scaler.step(optimizer)
     scaler.update()
     return total.item(), norm.item()
@@ -231,7 +248,9 @@ class Trainer:
         self.config = config = extended(config)
         self.validate = validate
         self.callbacks = callbacks
+        self.monitor = monitor_of(config)
         self.optimizer = (optimizer or adam)(model)
+        keep_ratios(self.optimizer)
         self.saver = Saver(folder, model, self.optimizer, config.save_minutes)
         self.saver.prepare(resume)
         criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
@@ -239,11 +258,23 @@ class Trainer:
         self.progress = Progress()
         if resume:
             self.progress = self.saver.load(config.updates, self.scaler)
+            self.rank_again()
         self.clock = Clock(self.progress.seconds)
+
+    def rank_again(self) -> None:
+        """Which validation was the best, by what this run watches and has kept the weights of."""
+        progress = self.progress
+        progress.rank_all(self.monitor)
+        if self.config.restore_best and progress.log:
+            if not self.saver.has_best(progress.best_update()):
+                progress.best = None  # the next one
 
     def prepare(self, criterion: Callable) -> None:
         """What the device and the precision decide: the objective, the scale, the meter."""
         check_trainable(self.model)
+        function_of(self.config.schedule)  # refused before the first update
+        if rank() == 0:
+            warn_of_peak(self.config, self.width())
         self.device = next(self.model.parameters()).device
         precision = choose_precision(self.device, self.config.precision)
         self.scaler = loss_scaler(self.device, precision)
@@ -251,11 +282,20 @@ class Trainer:
         peak = matmul_rate(self.device, precision) * world_size()
         self.meter = Meter(self.model.config, peak)
 
+    def width(self) -> int:
+        """d_model; a model of one's own may have no such width."""
+        return getattr(self.model.config, "d_model", 512)
+
     def run(self) -> list[dict]:
         """Do the updates that are left; the log, a dict of figures a validation.
 
-        Ctrl-C waits for the end of an update.
+        Ctrl-C waits for the end of an update. `LostPeer` where another process has ended.
         """
+        with watch_peers():
+            return self.finish()
+
+    def finish(self) -> list[dict]:
+        """See `run`."""
         config, done = self.config, self.progress
         place = done.epoch, done.index
         stream = endless_batches(self.encoded, config.batch_tokens, config.seed, *place)
@@ -269,8 +309,9 @@ class Trainer:
     def goes_on(self) -> bool:
         """False when all is done, or somebody wants to stop: then for all processes alike."""
         done = rank() == 0 and self.progress.finished(self.config)
-        if done and not self.progress.logged():  # gone on with, only to be wound up
-            self.record()
+        if done and not self.progress.validated:  # stopped, or only to be wound up
+            self.log_validation()
+            self.call_back()
         return not sum_over_processes(bool(self.signals) or done, self.device)
 
     def update(self, picked: list) -> None:
@@ -281,9 +322,9 @@ class Trainer:
         tokens = sum(len(target) - 1 for _, target in pairs)
         c = self.model.config
         batches = share(self.encoded, picked, config.seed, number, c.pad_id)
-        # a model of one's own may have no such width
-        d_model = getattr(c, "d_model", 512)
-        self.progress.rate = rate_of(config, number, d_model, self.progress.seconds)
+        self.progress.rate = rate_of(
+            config, number, self.width(), self.progress.seconds
+        )
         method = self.objective, self.optimizer, self.scaler
         rate = self.progress.rate
         loss, norm = update_weights(*method, batches, tokens, rate, config.clip)
@@ -299,31 +340,42 @@ class Trainer:
             self.record()
 
     def record(self) -> None:
-        """Log, validate and save every save_every updates and at the end; every save_minutes only
-        save; then the callbacks."""
-        progress = self.progress
-        config = self.config
-        if progress.finished(config) or progress.update % config.save_every == 0:
-            check_weights(self.model.named_parameters())
-            row = progress.row(self.meter.read())
-            row |= self.figures(row)
-            progress.add(row)
-            show(self.bar, row, self.device)
-            # With patience, the weights before that many validations are the best
-            waited = progress.since_best if config.patience else 0
-            self.saver.save(progress, config.keep + waited)
-            self.meter.restart()
+        """Log, validate and save every validate_every updates and at the end; every save_minutes
+        only save; then the callbacks."""
+        progress, config = self.progress, self.config
+        if progress.finished(config) or progress.update % config.validate_every == 0:
+            self.log_validation()
         elif self.saver.due():
             self.saver.save(progress)
+        self.call_back()
+
+    def log_validation(self) -> None:
+        """Add a row to the log, with what `validate` measures, and save."""
+        progress, config = self.progress, self.config
+        check_weights(self.model.named_parameters())
+        row = progress.row(self.meter.read())
+        row |= self.figures(row)
+        progress.add(row, self.monitor)
+        show(self.bar, row, self.device)
+        if config.restore_best and progress.since_best == 0:
+            self.saver.save_best(progress.update)
+        # With patience, the weights before that many validations are the best
+        waited = progress.since_best if config.patience else 0
+        self.saver.save(progress, config.keep + waited)
+        self.meter.restart()
+
+    def call_back(self) -> None:
+        """Tell the callbacks how far the run has come."""
         for callback in self.callbacks:
-            callback(progress)
+            callback(self.progress)
 
     def figures(self, row: dict) -> dict:
         """What `validate` measures; where it fails all is saved first. See `measure`."""
+        config = self.config
         try:
             figures = measure(self.validate, self.model, row)
-            if self.config.patience:
-                check_watched(figures)
+            if config.patience or config.restore_best or config.monitor:
+                self.monitor.check(row | figures if config.monitor else figures)
             return figures
         except Exception:
             self.saver.save(self.progress)
@@ -340,7 +392,20 @@ class Trainer:
             folder = self.saver.folder
             place = f", all saved in {folder}" if folder else ""
             raise Interrupted(f"stopped after update {self.progress.update}{place}")
-        return self.progress.log
+        if rank() == 0:
+            self.wind_up()
+        if self.config.restore_best:
+            copy_from_first(self.model)
+        return from_first(self.progress.log)
+
+    def wind_up(self) -> None:
+        """Say in the log why a callback stopped, and take the best weights back."""
+        progress = self.progress
+        if progress.stopped:
+            progress.log[-1]["stopped"] = progress.stopped
+            self.saver.save(progress)
+        if self.config.restore_best:
+            self.saver.load_best(progress.best_update())
 
 
 def train(
@@ -354,11 +419,30 @@ def train(
 ) -> list[dict]:
     """Train a model on encoded pairs; return the log, a dict of figures a validation.
 
-    parts: criterion, optimizer and callbacks, see `Trainer`. Raises Interrupted after
-    Ctrl-C before the last update, and ValueError for pairs or a folder that do not fit,
-    and where training diverges. Torch's generators are left as they were found.
+    folder: where it is saved, and gone on with where `resume` is True. validate(model): figures by
+    name, measured every `config.validate_every` updates and at the end. parts: criterion and
+    optimizer, see `Trainer`, and callbacks: each is called with the `Progress` after each update,
+    and can stop the training:
+
+        def good_enough(progress):
+            if progress.validated and progress.log[-1]["validation_loss"] < 1.5:
+                progress.stop("the loss is below 1.5")
+
+        def held_out(model):
+            return validation_loss(model, encoded[:100])
+
+        train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
+
+    Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
+    that do not fit, and where training diverges. Torch's generators are left as they were found.
+    Started by torchrun, each process calls it with the same arguments, whose model is brought to
+    the process's GPU; all get the log and the weights, and the first alone validates, saves and
+    calls back.
     """
-    with torch.random.fork_rng(seeded_gpus(model)):
+    there = next(model.parameters()).device
+    with torch.random.fork_rng(seeded_gpus(model)), process_group(there) as device:
+        if device != there:
+            model.to(device)
         return Trainer(model, encoded, config, folder, validate, resume, **parts).run()
 
 

@@ -45,7 +45,7 @@ class Live:
         self.places = [display(waiting, raw=True, display_id=True) for _ in range(2)]
 
     def __call__(self, progress) -> None:
-        if progress.logged():
+        if progress.validated:
             self.draw(progress.log)
 
     def draw(self, log) -> None:

@@ -1,0 +1,174 @@
+"""A run on own files gets a plan in Python, too; a run begins with a trained model's weights and tokenizer."""
+
+import json
+
+import pytest
+import torch
+
+from transformer import (
+    Experiment,
+    TrainingConfig,
+    TransformerConfig,
+    load,
+    run_experiment,
+)
+from transformer.cli import parse
+from transformer.cli.train import experiment_of
+from transformer.core.weights import load_weights
+from transformer.runs.folder import load_run
+
+TINY = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=150)
+TRAINING = TrainingConfig(updates=4, batch_tokens=300, warmup=2, validate_every=2)
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def files(own_files):
+    return dict(source_file=own_files[0], target_file=own_files[1], device="cpu")
+
+
+@pytest.fixture(scope="module")
+def trained(files, tmp_path_factory):
+    """The folder of a model that was trained on own files, from French into Dutch."""
+    folder = tmp_path_factory.mktemp("begun") / "first"
+    languages = dict(source_language="fr", target_language="nl")
+    run_experiment(
+        Experiment(**files, **languages, folder=folder, model=TINY, training=TRAINING)
+    )
+    return folder
+
+
+# Own files
+
+
+def test_own_files_get_a_plan(files, tmp_path, capsys):
+    """Within the minutes, and with a patience that what is timed does not know of."""
+    settings = dict(minutes=0.05, patience=30)
+    e = Experiment(**files, folder=tmp_path / "run", training=settings)
+    assert e.training.minutes == 0.05
+    e = run_experiment(e)
+    out = capsys.readouterr().out
+    assert "59 pairs of about" in out
+    assert "59 pairs are too few to learn a translation from" in out
+    assert e.training.schedule == "linear"
+    assert e.training.patience == 30
+    assert e.model.norm_first
+    assert load_run(tmp_path / "run").training == e.training
+
+
+def test_what_is_given_counts_more_than_the_plan(files, tmp_path):
+    settings = dict(updates=2, batch_tokens=300)
+    e = Experiment(
+        **files, folder=tmp_path, model={"N": 1, "d_model": 16}, training=settings
+    )
+    e = run_experiment(e)
+    assert (e.model.N, e.model.d_model, e.training.updates) == (1, 16, 2)
+
+
+def test_a_whole_configuration_is_no_plans_business(files, tmp_path):
+    e = Experiment(**files, folder=tmp_path, model=TINY, training=TRAINING)
+    assert run_experiment(e).training == TRAINING
+
+
+def test_single_settings_of_a_recipe():
+    e = Experiment("multi30k", model={"P_drop": 0.3}, training={"updates": 7})
+    assert (e.model.d_model, e.model.P_drop) == (128, 0.3)
+    assert (e.training.warmup, e.training.updates) == (2000, 7)
+
+
+@pytest.mark.parametrize("what", ["model", "training"])
+def test_a_setting_that_is_none(what):
+    with pytest.raises(ValueError, match=f"{what} has no setting 'speed': it has"):
+        Experiment(**{what: {"speed": 1}})
+
+
+# A model to begin with
+
+
+def test_a_run_begins_with_a_model(files, trained, tmp_path, capsys):
+    """Its weights, its tokenizer, its languages; a learning rate of nothing leaves it as it is."""
+    folder = tmp_path / "run"
+    run_experiment(
+        Experiment(
+            **files,
+            folder=folder,
+            init=trained,
+            training=dict(updates=1, batch_tokens=300, learning_rate=1e-12),
+        )
+    )
+    assert "the model has been trained before" in capsys.readouterr().out
+    before = load_weights(trained / "model.safetensors")[0]
+    model, tokenizer = load(folder)
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(p, before[name], rtol=0, atol=1e-9)
+    assert (model.about.source, model.about.target) == ("fr", "nl")
+    vocabularies = [
+        json.loads((path / "tokenizer.json").read_text()) for path in (trained, folder)
+    ]
+    assert vocabularies[0] == vocabularies[1]
+    assert json.loads((folder / "run.json").read_text())["init"] == str(trained)
+
+
+def test_it_goes_on_with_its_own_weights(files, trained, tmp_path):
+    """What it began with may be gone by then."""
+    settings = dict(updates=2, batch_tokens=300)
+    e = Experiment(**files, folder=tmp_path, init=trained, training=settings)
+    run_experiment(e)
+    before = load_weights(tmp_path / "model.safetensors")[0]
+    e = load_run(tmp_path)
+    assert e.init is None
+    run_experiment(e)
+    after = load_weights(tmp_path / "model.safetensors")[0]
+    assert all(torch.equal(after[name], p) for name, p in before.items())
+
+
+def test_it_learns_at_a_tenth_of_the_rate(trained):
+    from_nothing, begun = Experiment("multi30k"), Experiment("multi30k", init=trained)
+    assert begun.training.lr_scale == pytest.approx(from_nothing.training.lr_scale / 10)
+    e = Experiment("multi30k", init=trained, training={"learning_rate": 0.001})
+    assert e.training.learning_rate == 0.001
+
+
+def test_another_dropout_fits(trained):
+    assert Experiment(init=trained, model={"P_drop": 0.4}).model.P_drop == 0.4
+
+
+@pytest.mark.parametrize("model", [{"d_model": 64}, TransformerConfig(300, d_model=64)])
+def test_sizes_that_contradict(model, trained):
+    with pytest.raises(ValueError, match="has d_.* its weights decide that, so leave"):
+        Experiment(init=trained, model=model)
+
+
+def command(*options):
+    return experiment_of(parse(["train", *map(str, options)]))
+
+
+def test_the_command(files, trained):
+    own = "--source-file", files["source_file"], "--target-file", files["target_file"]
+    e = command("--init", trained, *own, "--updates", 7)
+    assert (e.model.d_model, e.training.updates) == (16, 7)
+    assert e.source_language == "fr"
+    model, training = e.limits.settle(e.model, TrainingConfig())
+    assert model == e.model
+    assert (training.updates, training.lr_scale) == (7, 0.1)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["--preset", "tiny"], "leave out --preset and --family"),
+        (["--family", "recurrence"], "leave out --preset and --family"),
+        (["--resume"], "leave one of them out"),
+        (["--N", "2"], "has N 1, not 2: its weights decide that, so leave out N"),
+        (["--vocab-size", "20"], "has vocab_size 300, not 20"),
+    ],
+)
+def test_options_that_contradict(options, said, trained):
+    with pytest.raises(ValueError, match=said):
+        command("--init", trained, *options)
+
+
+def test_a_folder_without_a_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match="name the folder of a trained model"):
+        Experiment(init=tmp_path)
