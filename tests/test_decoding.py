@@ -22,7 +22,7 @@ from transformer.core.scores import (
     split_compounds,
     tokenized_bleu,
 )
-from transformer.core.state import State
+from transformer.core.state import DecoderState
 from transformer.core.weights import load_parameters, save_weights
 from transformer.data import Tokenizer, pad
 from transformer.decoding import length_penalty
@@ -89,8 +89,8 @@ class Table(nn.Module):
         self.log = torch.tensor(table).log()
         self.config = TransformerConfig(len(table), max_positions=max_positions)
 
-    def start(self, source, new_cache):
-        return State([], source[:, None, None] != 0)
+    def initial_state(self, source, new_cache):
+        return DecoderState([], source[:, None, None] != 0)
 
     def step(self, tokens, state):
         return self.log[tokens[:, -1]]
@@ -189,7 +189,7 @@ def test_fast_parts_give_the_same_tokens(monkeypatch, seed):
 
 def test_cached_log_probabilities_equal_uncached():
     model, source = model_of().eval(), batch()
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     target, largest = (
         torch.randint(
             3, 12, (len(source), 9), generator=torch.Generator().manual_seed(0)
@@ -199,7 +199,7 @@ def test_cached_log_probabilities_equal_uncached():
     for t in range(9):
         step = step_log_probs(model, target[:, t : t + 1], state)
         whole = step_log_probs(
-            model, target[:, : t + 1], model.start(source, KeyValueCache)
+            model, target[:, : t + 1], model.initial_state(source, KeyValueCache)
         )
         assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
         largest = max(largest, (step - whole)[:, 1:].abs().max().item())

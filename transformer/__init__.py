@@ -31,7 +31,7 @@ HOMES = {
     "fast.search": ["beam_search", "greedy_search"],
     "fast.model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],
-    "models.kinds": ["register"],
+    "models.families": ["register"],
     "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],
     "core.scores": ["bleu"],

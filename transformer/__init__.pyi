@@ -9,7 +9,7 @@ from transformer.fast.model import TransformerConfig as TransformerConfig
 from transformer.fast.search import beam_search as beam_search
 from transformer.fast.search import greedy_search as greedy_search
 from transformer.models.evaluation import evaluate as evaluate
-from transformer.models.kinds import register as register
+from transformer.models.families import register as register
 from transformer.models.maps import attention_maps as attention_maps
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save

@@ -7,7 +7,7 @@ import tyro
 
 from transformer.core.files import prepare_folder, write_file
 from transformer.core.weights import count_parameters
-from transformer.models.kinds import kind_of
+from transformer.models.families import family_of
 from transformer.models.pretrained import load, save
 
 
@@ -56,4 +56,4 @@ class Import:
             f"{found.used} tensors became {count_parameters(found.model):,} parameters; ignored: "
             f"{', '.join(found.ignored) or 'none'}"
         )
-        print(f"{self.output} holds a model of the kind {kind_of(found.model)}")
+        print(f"{self.output} holds a model of the family {family_of(found.model)}")

@@ -39,7 +39,7 @@ from transformer.experiments.spans import Labels, SpanParser
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
 from transformer.models.evalb import brackets, score_trees
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.search import Batching, in_batches, translate
 from transformer.models.tree_model import (
     ParserConfig,

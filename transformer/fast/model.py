@@ -10,7 +10,7 @@ from transformer import model as plain
 from transformer.attention import causal_mask
 from transformer.core.checks import check_ids, check_sides
 from transformer.core.settings import check_sizes, named_sizes
-from transformer.core.state import EncoderDecoder, State, caches_of
+from transformer.core.state import DecoderState, EncoderDecoder, caches_of
 from transformer.embeddings import Projection
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.embeddings import Embedding
@@ -199,10 +199,10 @@ class Transformer(plain.Transformer, EncoderDecoder):
             start=start,
         )
 
-    def start(self, source: Tensor, new_cache: Callable) -> State:
-        """The `State` of a search that has read source (B, S) and written nothing (15).
+    def initial_state(self, source: Tensor, new_cache: Callable) -> DecoderState:
+        """The `DecoderState` of a search that has read source (B, S) and written nothing (15).
 
         new_cache() makes an empty cache.
         """
         caches = caches_of(self.decoder.layers, self.encode(source), new_cache)
-        return State(caches, self.mask(source))
+        return DecoderState(caches, self.mask(source))

@@ -1,6 +1,6 @@
 """Searches with caches, many sentences at once: the outputs of notebook 15's searches, sooner.
 
-They ask a model for `start(source, new_cache)` and `step(tokens, state)` (core/protocol.py).
+They ask a model for `initial_state(source, new_cache)` and `step(tokens, state)` (core/protocol.py).
 """
 
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
     limit = output_limit(model, check_ids(source), extra)
     alive = torch.arange(len(source), device=source.device)
     output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     results: list[list[int]] = [[] for _ in source]
     while len(alive):
         best = step_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
@@ -243,7 +243,7 @@ def beam_steps(
 ) -> Iterator[Beam]:
     """Run the search; yield a `Beam` of the sentences that are done, once some are."""
     c = model.config
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
     while len(beam.sentence):
         newest = beam.tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)

@@ -9,7 +9,7 @@ import torch
 from transformer.core.checks import check_texts
 from transformer.core.files import prepare_folder
 from transformer.core.white_space import is_blank, normalised
-from transformer.models.kinds import kind_of
+from transformer.models.families import family_of
 from transformer.models.pretrained import handed_part
 
 
@@ -58,16 +58,16 @@ def put_layer(spec, layer) -> None:
 
 def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
-    kind, c = kind_of(model), model.config
+    family, c = family_of(model), model.config
     if part := handed_part(model):
         raise ValueError(
             f"this model was built with a part that CTranslate2 does not know ({part})"
             ": it cannot be exported"
         )
-    if kind not in ("transformer", "marian"):
+    if family not in ("transformer", "marian"):
         raise ValueError(
-            "CTranslate2 knows the Transformer only, and this is a model of the kind "
-            f"{kind}: it cannot be exported"
+            "CTranslate2 knows the Transformer only, and this is a model of the family "
+            f"{family}: it cannot be exported"
         )
     if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
         raise ValueError(

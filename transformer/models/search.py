@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tqdm import tqdm
 
 from transformer.core.checks import check_extra, check_search, check_texts
-from transformer.core.protocol import about, longest_source
+from transformer.core.protocol import longest_source
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import pad
 from transformer.fast.packed import packed
@@ -27,9 +27,8 @@ def check_sentences(encoded, max_positions):
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
     check_plain(model)
-    defaults = about(model)
-    beam = defaults.beam if beam is None else beam
-    alpha = defaults.alpha if alpha is None else alpha
+    beam = model.about.beam if beam is None else beam
+    alpha = model.about.alpha if alpha is None else alpha
     check_search(beam, alpha, n_best=1)
     return beam, alpha
 
@@ -80,7 +79,7 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
     """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
     results in the order given."""
     check_plain(model)
-    if model.start is None:
+    if model.initial_state is None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
     pad_id = model.eval().config.pad_id
     device = next(model.parameters()).device

@@ -20,7 +20,7 @@ from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.pretrained import check_memory, load_tokenizer, save
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
@@ -89,7 +89,7 @@ def validator(
 
     def validate(model):
         figures = held_out_loss(model, encoded)
-        if model.start is None:  # it writes nothing
+        if model.initial_state is None:  # it writes nothing
             return figures
         outputs = translate(model, tokenizer, sources, beam=1)
         into = languages(e)[1]
