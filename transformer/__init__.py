@@ -36,7 +36,8 @@ HOMES = {
     "models.pretrained": ["load", "save"],
     "core.scores": ["bleu"],
     "models.recording": ["record_attention"],
-    "models.search": ["translate", "translate_n_best"],
+    "models.alignment": ["align"],
+    "models.search": ["stream", "translate", "translate_n_best"],
     "runs.training": ["TrainingConfig", "train"],
     "models.evaluation": ["evaluate"],
 }

@@ -252,6 +252,17 @@ def check_extra(extra: int) -> None:
     check_whole("extra", extra, 0, LARGEST)
 
 
+def check_deadline(deadline: float | None) -> None:
+    """ValueError where a search cannot end after so many seconds."""
+    if deadline is None:
+        return
+    if not isinstance(deadline, Real) or not 0 <= deadline < float("inf"):
+        raise ValueError(
+            "deadline must be seconds, at least 0 and finite, or None for as long as "
+            f"it takes, not {deadline!r}"
+        )
+
+
 def check_logits(logits: torch.Tensor) -> torch.Tensor:
     """The logits as they are; `Diverged` where the weights that made them have no use."""
     if (

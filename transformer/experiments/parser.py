@@ -322,7 +322,9 @@ def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimize
     return optimizer
 
 
-def best_by_spans(model: SpanParser, source: torch.Tensor) -> list[str]:
+def best_by_spans(
+    model: SpanParser, source: torch.Tensor, left: float | None = None
+) -> list[str]:
     """A search of `in_batches`: the linearised tree of each sentence."""
     return [linearize(tree) for tree in model.trees(source)]
 
