@@ -986,11 +986,19 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
         (["chat", "--top-p", "2"], "top_p must be above 0 and at most 1, not 2.0"),
         (
             ["chat", "--folder", "nowhere"],
-            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
+            "nowhere is not there: name the folder of ",
         ),
         (
             ["translate", "Hello.", "--folder", "nowhere"],
-            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
+            "nowhere is not there: name the folder of ",
+        ),
+        (
+            ["translate", "Hello.", "--folder", "tatoebq"],
+            "tatoebq is not there (did you mean tatoeba?): name the folder of ",
+        ),
+        (
+            ["export", "--format", "torch", "--output", "."],
+            ". is there already: name a folder that is not",
         ),
     ],
 )
@@ -1032,6 +1040,14 @@ def test_export(trained, tmp_path):
     assert Tokenizer.load(tmp_path / "there" / "tokenizer.json").encode(
         "A cat."
     ) == Tokenizer.load(trained / "tokenizer.json").encode("A cat.")
+
+
+def test_export_of_a_graph(trained, tmp_path):
+    folder = tmp_path / "there"
+    done = call("export", "--format", "torch", "--folder", trained, "--output", folder)
+    assert done.status == 0, done.err
+    assert "holds model.pt2; torch.export.load" in done.out
+    assert {path.name for path in folder.iterdir()} == {"model.pt2", "tokenizer.json"}
 
 
 def test_a_run_is_not_overwritten(run, files):

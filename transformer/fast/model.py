@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer import model as plain
 from transformer.attention import causal_mask
-from transformer.core.checks import check_ids, check_sides
+from transformer.core.checks import check_ids, check_sides, exporting
 from transformer.core.settings import check_sizes, named_sizes
 from transformer.core.state import DecoderState, EncoderDecoder, caches_of
 from transformer.embeddings import Projection
@@ -188,7 +188,8 @@ class Transformer(plain.Transformer, EncoderDecoder):
             check_sides(memory, check_ids(target), "memory")
         x = self.embed(target, self.target_embedding, start)
         mask = None
-        if target.shape[1] > 1:  # a single token may look at all that is written
+        # a single token may look at all that is written
+        if exporting() or target.shape[1] > 1:
             mask = causal_mask(start + target.shape[1], target.device)[start:]
         return self.decoder(
             x,
