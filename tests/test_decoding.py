@@ -23,7 +23,7 @@ from transformer.core.scores import (
     tokenized_bleu,
 )
 from transformer.core.state import DecoderState
-from transformer.core.weights import load_parameters, save_weights
+from transformer.core.weights import load_parameters, load_weights, save_weights
 from transformer.data import Tokenizer, pad
 from transformer.decoding import length_penalty
 from transformer.fast import FAST
@@ -39,6 +39,7 @@ from transformer.fast.search import (
     step_log_probs,
 )
 from transformer.models.checkpoint import average_checkpoints, keep_weights
+from transformer.models.pretrained import save
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [
@@ -749,6 +750,29 @@ def test_an_average_fits_its_model(tmp_path, tied):
     for model in (loaded, again):
         assert torch.equal(model.output.weight, by_hand.float())
         assert (model.output.weight is model.target_embedding.weight) == tied
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_average_of_saved_models_fits_too(tmp_path, tied):
+    """Files, and what is read from them, which hold a shared matrix under one name."""
+    models = [model_of(seed=seed, tie_embeddings=tied) for seed in range(2)]
+    for number, model in enumerate(models):
+        save(model, tmp_path / str(number))
+    files = sorted(tmp_path.glob("*/model.safetensors"))
+    mean = sum(model.output.weight.detach() for model in models) / 2
+    for checkpoints in (files, [load_weights(path)[0] for path in files]):
+        model = model_of(seed=9, tie_embeddings=tied)
+        model.load_state_dict(average_checkpoints(checkpoints))
+        assert torch.allclose(model.output.weight, mean)
+        assert (model.output.weight is model.embedding.weight) == tied
+
+
+def test_a_shared_matrix_that_is_nowhere_is_missing():
+    state = model_of().state_dict()
+    for name in ("embedding.weight", "target_embedding.weight", "output.weight"):
+        del state[name]
+    with pytest.raises(RuntimeError, match="Missing key"):
+        model_of().load_state_dict(state)
 
 
 def test_an_average_of_state_dicts():
