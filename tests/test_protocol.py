@@ -21,6 +21,8 @@ from transformer.models.families import (
     family_of,
     register,
 )
+from transformer.models.pretrained import save
+from transformer.models.search import translate
 
 
 @pytest.mark.parametrize(
@@ -86,6 +88,17 @@ def model_of():
 
 def test_a_fresh_model_knows_no_languages():
     assert model_of().about == About(source=None, target=None, beam=4, alpha=0.6)
+
+
+def test_a_model_of_another_class_is_refused(tmp_path):
+    """A classifier around an encoder, say, which has a Transformer's configuration."""
+    classifier = nn.Linear(2, 2)
+    classifier.config = TransformerConfig(50)
+    with pytest.raises(ValueError, match="Linear is no SequenceModel: derive it"):
+        save(classifier, tmp_path)
+    with pytest.raises(ValueError, match="Linear is no SequenceModel: derive it"):
+        translate(classifier, None, ["Hello."])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_known_of_a_model_is_checked_when_set():

@@ -148,7 +148,7 @@ def test_a_deadline_of_nothing_is_said(bundled, beam):
     blank, *lists = translate_n_best(*bundled, ["", LONG], beam=beam, deadline=0)
     assert blank == [Translation("", 0.0)]
     assert lists == [[Translation("", 0.0, (), LONG, finished=False)]]
-    assert str(lists[0][0]) == "  0.000   ... (unfinished)"
+    assert str(lists[0][0]) == "  0.000   (stopped by the deadline)"
     with pytest.raises(TimeoutError, match="before the end of the sentence"):
         next(stream(*bundled, LONG, deadline=0))
     assert list(stream(*bundled, " ", deadline=0)) == []
@@ -295,6 +295,7 @@ def test_alignment_of_nothing(bundled):
     blank, short = align(*bundled, [("", "Die Katze."), ("The  cat. ", "\tKatze")])
     assert blank == Alignment([], ["Die", "Katze", "."], [])
     assert short.source == ["The", "cat", "."]
+    assert translate_n_best(*bundled, [""])[0][0].alignment == Alignment([], [], [])
     assert [j for _, j in short.links] == [0]
 
 

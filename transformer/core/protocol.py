@@ -102,6 +102,15 @@ class SequenceModel(nn.Module, ABC):
         """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
 
 
+def check_sequence_model(model: Any) -> None:
+    """ValueError for a model of another class, of which nothing is known (`model.about`)."""
+    if not hasattr(model, "about"):
+        raise ValueError(
+            f"{type(model).__name__} is no SequenceModel: derive it from that of "
+            "transformer.core.protocol, which says what a model must have, and register it"
+        )
+
+
 def longest_source(model: Any) -> int:
     """Most tokens of a source, the end mark included: where the output goes on behind it, it needs
     a position, too."""

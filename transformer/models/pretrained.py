@@ -22,7 +22,7 @@ from transformer.core.files import (
     write_file,
     write_json,
 )
-from transformer.core.protocol import About, SequenceModel
+from transformer.core.protocol import About, SequenceModel, check_sequence_model
 from transformer.core.weights import (
     check_fit,
     load_parameters,
@@ -124,6 +124,7 @@ def save(
     """
     model = plain(model)
     check_plain(model)
+    check_sequence_model(model)
     folder, family, part = Path(folder), family_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}

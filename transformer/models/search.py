@@ -15,7 +15,7 @@ from transformer.core.checks import (
     check_search,
     check_texts,
 )
-from transformer.core.protocol import longest_source
+from transformer.core.protocol import check_sequence_model, longest_source
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import WORD, pad
 from transformer.decoding import Hypothesis
@@ -45,6 +45,8 @@ def check_sentences(encoded, max_positions):
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
     check_plain(model)
+    if beam is None or alpha is None:
+        check_sequence_model(model)
     beam = model.about.beam if beam is None else beam
     alpha = model.about.alpha if alpha is None else alpha
     check_search(beam, alpha, n_best=1)
@@ -226,7 +228,7 @@ class Translation:
         return {k: v for k, v in self.__dict__.items() if k != "aligned"}
 
     def __str__(self) -> str:
-        end = "" if self.finished else " ... (unfinished)"
+        end = "" if self.finished else " (stopped by the deadline)"
         return f"{self.score:7.3f}  {self.text}{end}"
 
 
@@ -271,12 +273,14 @@ def translate_n_best(
         return [[(h, whole) for h in some] for some, whole in zip(lists, done)]
 
     lists = in_batches(model, tokenizer, sentences, search, beam, how, deadline)
-    nothing = [(Hypothesis([], 0.0), False)]
+    nothing = Hypothesis([], 0.0)  # log P of no tokens
+    found = [
+        [(nothing, True)] if is_blank(text) else entries or [(nothing, False)]
+        for text, entries in zip(sentences, lists)
+    ]
     return [
-        [Translation("", 0.0)]
-        if is_blank(sentence)
-        else [entry_of(model, tokenizer, sentence, *some) for some in found or nothing]
-        for sentence, found in zip(sentences, lists)
+        [entry_of(model, tokenizer, text, *entry) for entry in entries]
+        for text, entries in zip(sentences, found)
     ]
 
 
