@@ -10,7 +10,7 @@ from transformer.core.files import data_folder
 from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled, read_corpus
-from transformer.models.pretrained import COME_ALONG, bundled_folder, load
+from transformer.models.pretrained import BUNDLED_MODELS, bundled_folder, load
 from transformer.models.search import translate
 from transformer.runs.experiment import Experiment
 
@@ -29,8 +29,8 @@ def test_it_is_small(folder, megabytes):
 
 def test_all_that_come_along_are_there():
     folders = data_folder().glob("models/*/config.json")
-    assert sorted(path.parent.name for path in folders) == sorted(COME_ALONG)
-    for name in COME_ALONG:
+    assert sorted(path.parent.name for path in folders) == sorted(BUNDLED_MODELS)
+    for name in BUNDLED_MODELS:
         assert load(name)[0].config == load(bundled_folder(name))[0].config
 
 

@@ -16,7 +16,7 @@ from transformer.data import Tokenizer
 from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
 from transformer.language import LanguageModel
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.runs import dialogues
 
 KNOWN, TEXT = "abracadabra, a barbarian " * 3, "a bard, häa"

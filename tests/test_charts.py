@@ -87,7 +87,7 @@ class Whims(nn.Module):
     def lengths(self, source):
         return (source > 2).sum(dim=1)
 
-    def start(self, source, new_cache):
+    def initial_state(self, source, new_cache):
         return Prefixes([()] * len(source))
 
     def logits(self, prefix):
@@ -184,7 +184,7 @@ def test_step_by_step_equals_all_at_once(tokenizer, texts, changes):
     batch = collate(tokenizer.encode_pairs(texts[:5]))
     with torch.no_grad():
         expected = model(batch.source, batch.decoder_input)
-        state = model.start(batch.source, KeyValueCache)
+        state = model.initial_state(batch.source, KeyValueCache)
         for t in range(batch.decoder_input.shape[1]):
             found = model.step(batch.decoder_input[:, t : t + 1], state)
             torch.testing.assert_close(found, expected[:, t], rtol=0, atol=1e-5)

@@ -38,7 +38,7 @@ from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
 from transformer.data import Tokenizer
 from transformer.experiments import rows
-from transformer.models import kinds, pretrained, search
+from transformer.models import families, pretrained, search
 from transformer.models.checkpoint import average_checkpoints
 from transformer.models.pretrained import load
 from transformer.runs import experiment as experiments
@@ -408,12 +408,12 @@ def test_every_kind_of_model_is_trained_alike(
     family, options, files, tmp_path, monkeypatch
 ):
     """Trained, interrupted, resumed, saved, loaded, translated with, evaluated; "mine" is a user's own."""
-    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+    monkeypatch.setattr(families, "FAMILIES", dict(families.FAMILIES))
 
     class Mine(TransformerConfig):
         pass
 
-    kinds.register("mine", Transformer, Mine)
+    families.register("mine", Transformer, Mine)
     both = family == "language"  # source and target share the positions
     sizes = [
         "--vocab-size",
@@ -440,7 +440,7 @@ def test_every_kind_of_model_is_trained_alike(
         )
     assert call("train", "--resume", "--folder", folder).status == 0
     model, tokenizer = pretrained.load(folder)
-    assert kinds.kind_of(model) == family and model.about == About("en", "fr")
+    assert families.family_of(model) == family and model.about == About("en", "fr")
     value = str(getattr(model.config, options[0].strip("-").replace("-", "_")))
     assert value == ("True" if options[1].startswith("-") else options[1])
     line = call("translate", "The cat sleeps.", "--folder", folder).out
@@ -461,7 +461,7 @@ def test_an_option_of_another_kind_of_model(files):
         "--h is no option of --family recurrence: it has --N, --P-drop, --attention, "
     )
     assert complaint("train", "--family", "lamp").startswith(
-        "unknown kind of model 'lamp': choose one of "
+        "unknown family of models 'lamp': choose one of "
     )
 
 
@@ -537,7 +537,7 @@ def test_what_was_kept_from_files_that_lie_elsewhere_now(run, files, tmp_path):
 def test_evaluate_names_what_a_folder_lacks(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert re.fullmatch(
-        r"no file .*config.json: name the folder of a trained model",
+        "nowhere is not there: name the folder of a trained model, .*",
         complaint("evaluate", "--folder", "nowhere"),
     )
     said = complaint("evaluate", "--folder", "tatoeba", "--record", "new/row.json")
@@ -586,7 +586,7 @@ def test_chat(trained):
     ]
     assert drawn[0] == drawn[1] != drawn[2]
     assert (
-        "holds a model of the kind transformer: chat needs a language model"
+        "holds a model of the family transformer: chat needs a language model"
         in complaint("chat", "--folder", trained)
     )
     bot = pretrained.bundled_folder("chat")
@@ -841,7 +841,7 @@ def test_help_of_the_program():
 def test_every_setting_has_a_meaning_and_the_recipes_default(family):
     """Both stand in the help of train; what the tokenizer decides is no option."""
     help_text = " ".join(call("train", "--family", family, "--help").out.split())
-    config = kinds.kind_named(family).config
+    config = families.family_named(family).config
     settings = recipes.recipe("bundled", None, family)
     for f in [*dataclasses.fields(config), *dataclasses.fields(TrainingConfig)]:
         option = f"--{f.name.replace('_', '-')}"
@@ -988,11 +988,19 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
         (["chat", "--top-p", "2"], "top_p must be above 0 and at most 1, not 2.0"),
         (
             ["chat", "--folder", "nowhere"],
-            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
+            "nowhere is not there: name the folder of ",
         ),
         (
             ["translate", "Hello.", "--folder", "nowhere"],
-            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
+            "nowhere is not there: name the folder of ",
+        ),
+        (
+            ["translate", "Hello.", "--folder", "tatoebq"],
+            "tatoebq is not there (did you mean tatoeba?): name the folder of ",
+        ),
+        (
+            ["export", "--format", "torch", "--output", "."],
+            ". is there already: name a folder that is not",
         ),
     ],
 )
@@ -1034,6 +1042,14 @@ def test_export(trained, tmp_path):
     assert Tokenizer.load(tmp_path / "there" / "tokenizer.json").encode(
         "A cat."
     ) == Tokenizer.load(trained / "tokenizer.json").encode("A cat.")
+
+
+def test_export_of_a_graph(trained, tmp_path):
+    folder = tmp_path / "there"
+    done = call("export", "--format", "torch", "--folder", trained, "--output", folder)
+    assert done.status == 0, done.err
+    assert "holds model.pt2; torch.export.load" in done.out
+    assert {path.name for path in folder.iterdir()} == {"model.pt2", "tokenizer.json"}
 
 
 def test_a_run_is_not_overwritten(run, files):
@@ -1202,7 +1218,7 @@ def test_chat_as_a_page(trained, tmp_path):
     assert "The cat lost its ball." in page.read_text(encoding="utf8")
     said = complaint("chat", "--html", page, "--temperature", "1")
     assert said == "the page of --html draws nothing: leave --temperature out"
-    assert "holds a model of the kind transformer" in complaint(
+    assert "holds a model of the family transformer" in complaint(
         "chat", "--html", page, "--folder", trained
     )
 
@@ -1306,7 +1322,7 @@ def test_damaged_configuration(content, run):
 def test_a_kind_that_nobody_registered(run):
     (run / "config.json").write_text('{"kind": "lamp"}')
     said = complaint("translate", "Hello.", "--folder", run)
-    assert "is of the kind 'lamp', which is not registered: import the module" in said
+    assert "is of the family 'lamp', which is not registered: import the module" in said
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xfe"])

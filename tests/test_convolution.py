@@ -202,7 +202,7 @@ def test_padding_changes_nothing():
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_step_by_step_equals_the_whole(k):
     model, source, target = model_of(k=k), batch(), torch.randint(3, 12, (6, 7))
-    state, logits, end = model.start(source), model(source, target), 0
+    state, logits, end = model.initial_state(source), model(source, target), 0
     for part in target.split([1, 1, 3, 2], dim=1):
         end += part.shape[1]
         close(model.step(part, state), logits[:, end - 1])
@@ -210,7 +210,7 @@ def test_step_by_step_equals_the_whole(k):
 
 def test_rows_of_a_state_are_dropped_repeated_and_reordered():
     model, source, target = model_of(), batch(), torch.randint(3, 12, (6, 4))
-    state, rows = model.start(source), torch.tensor([3, 0, 0, 5])
+    state, rows = model.initial_state(source), torch.tensor([3, 0, 0, 5])
     model.step(target[:, :3], state)
     state.select(rows)
     close(model.step(target[rows, 3:], state), model(source[rows], target[rows])[:, 3])
@@ -331,7 +331,7 @@ def test_bad_settings_and_ids_get_a_sentence():
 
 def test_a_cached_step_past_the_last_position_is_refused():
     model, source = model_of(max_positions=3), torch.tensor([[3, 2]])
-    state = model.start(source)
+    state = model.initial_state(source)
     for _ in range(3):
         model.step(torch.tensor([[4]]), state)
     with pytest.raises(

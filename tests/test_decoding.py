@@ -22,8 +22,8 @@ from transformer.core.scores import (
     split_compounds,
     tokenized_bleu,
 )
-from transformer.core.state import State
-from transformer.core.weights import load_parameters, save_weights
+from transformer.core.state import DecoderState
+from transformer.core.weights import load_parameters, load_weights, save_weights
 from transformer.data import Tokenizer, pad
 from transformer.decoding import length_penalty
 from transformer.fast import FAST
@@ -39,6 +39,7 @@ from transformer.fast.search import (
     step_log_probs,
 )
 from transformer.models.checkpoint import average_checkpoints, keep_weights
+from transformer.models.pretrained import save
 from transformer.models.search import Batching, translate, translate_n_best
 
 SOURCES = [
@@ -89,8 +90,8 @@ class Table(nn.Module):
         self.log = torch.tensor(table).log()
         self.config = TransformerConfig(len(table), max_positions=max_positions)
 
-    def start(self, source, new_cache):
-        return State([], source[:, None, None] != 0)
+    def initial_state(self, source, new_cache):
+        return DecoderState([], source[:, None, None] != 0)
 
     def step(self, tokens, state):
         return self.log[tokens[:, -1]]
@@ -189,7 +190,7 @@ def test_fast_parts_give_the_same_tokens(monkeypatch, seed):
 
 def test_cached_log_probabilities_equal_uncached():
     model, source = model_of().eval(), batch()
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     target, largest = (
         torch.randint(
             3, 12, (len(source), 9), generator=torch.Generator().manual_seed(0)
@@ -199,7 +200,7 @@ def test_cached_log_probabilities_equal_uncached():
     for t in range(9):
         step = step_log_probs(model, target[:, t : t + 1], state)
         whole = step_log_probs(
-            model, target[:, : t + 1], model.start(source, KeyValueCache)
+            model, target[:, : t + 1], model.initial_state(source, KeyValueCache)
         )
         assert step[:, 0].eq(-torch.inf).all() and whole[:, 0].eq(-torch.inf).all()
         largest = max(largest, (step - whole)[:, 1:].abs().max().item())
@@ -749,6 +750,29 @@ def test_an_average_fits_its_model(tmp_path, tied):
     for model in (loaded, again):
         assert torch.equal(model.output.weight, by_hand.float())
         assert (model.output.weight is model.target_embedding.weight) == tied
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_an_average_of_saved_models_fits_too(tmp_path, tied):
+    """Files, and what is read from them, which hold a shared matrix under one name."""
+    models = [model_of(seed=seed, tie_embeddings=tied) for seed in range(2)]
+    for number, model in enumerate(models):
+        save(model, tmp_path / str(number))
+    files = sorted(tmp_path.glob("*/model.safetensors"))
+    mean = sum(model.output.weight.detach() for model in models) / 2
+    for checkpoints in (files, [load_weights(path)[0] for path in files]):
+        model = model_of(seed=9, tie_embeddings=tied)
+        model.load_state_dict(average_checkpoints(checkpoints))
+        assert torch.allclose(model.output.weight, mean)
+        assert (model.output.weight is model.embedding.weight) == tied
+
+
+def test_a_shared_matrix_that_is_nowhere_is_missing():
+    state = model_of().state_dict()
+    for name in ("embedding.weight", "target_embedding.weight", "output.weight"):
+        del state[name]
+    with pytest.raises(RuntimeError, match="Missing key"):
+        model_of().load_state_dict(state)
 
 
 def test_an_average_of_state_dicts():

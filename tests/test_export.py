@@ -10,7 +10,7 @@ from transformer.fast.recurrence import RecurrenceConfig
 from transformer.fast.search import greedy_search
 from transformer.models import export
 from transformer.models.export import export_ctranslate2, translate_there, type_names
-from transformer.models.kinds import build
+from transformer.models.families import build
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 
@@ -95,7 +95,7 @@ def test_what_cannot_be_exported(tmp_path):
     with pytest.raises(ValueError, match="adds positions to embeddings"):
         export_ctranslate2(random_model(positions="rotary"), names, tmp_path / "there")
     recurrent = build(RecurrenceConfig(60, d_model=16))
-    with pytest.raises(ValueError, match="a model of the kind recurrence: it cannot"):
+    with pytest.raises(ValueError, match="a model of the family recurrence: it cannot"):
         export_ctranslate2(recurrent, names, tmp_path / "there")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()

@@ -35,7 +35,7 @@ PAIRS = read_corpus("bundled", "train")[:40]
 def grouped_query_attention():
     from transformer.fast.attention import MultiHeadAttention
     from transformer.fast.model import Parts, Transformer, TransformerConfig
-    from transformer.models.kinds import register
+    from transformer.models.families import register
 
     class GroupedConfig(TransformerConfig):
         """All heads of queries share one head of keys and values."""
@@ -62,7 +62,7 @@ def another_attention():
         scaled_dot_product_attention,
     )
     from transformer.fast.model import Parts, Transformer, TransformerConfig
-    from transformer.models.kinds import register
+    from transformer.models.families import register
 
     def cosine_attention(q, k, v, mask=None):
         q, k = (10 * torch.nn.functional.normalize(x, dim=-1) for x in (q, k))
@@ -78,7 +78,7 @@ def another_attention():
 
 def decoder_only_model():
     from transformer.fast import model as m
-    from transformer.models.kinds import register
+    from transformer.models.families import register
 
     class DecoderOnlyConfig(m.TransformerConfig):
         """A decoder that continues what it has written, and reads no source."""
@@ -104,7 +104,7 @@ def decoder_only_model():
 
 def encoder_only_model():
     from transformer.fast.model import Transformer, TransformerConfig
-    from transformer.models.kinds import register
+    from transformer.models.families import register
 
     class EncoderOnlyConfig(TransformerConfig):
         """An encoder that guesses hidden words."""
@@ -114,7 +114,7 @@ def encoder_only_model():
             super().__init__(config)
             del self.decoder
 
-        start = None
+        initial_state = None
 
         def loss(self, batch, criterion):
             hidden = torch.rand_like(batch.source, dtype=torch.float) < 0.15
@@ -175,7 +175,7 @@ def tokenizer():
 
 def trained(config_class, tokenizer, folder, **options):
     """A small model of a configuration after two updates, saved and loaded again."""
-    from transformer.models.kinds import build
+    from transformer.models.families import build
 
     torch.manual_seed(1)
     marks = {
@@ -214,7 +214,7 @@ def test_another_model(extension, tokenizer, tmp_path):
     "extension", [*GENERATING, encoder_only_model], ids=lambda f: f.__name__
 )
 def test_tensors_are_made_where_the_batch_is(extension):
-    from transformer.models.kinds import build
+    from transformer.models.families import build
 
     model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
     batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
@@ -222,7 +222,7 @@ def test_tensors_are_made_where_the_batch_is(extension):
 
 
 def test_gaps_are_never_in_the_padding():
-    from transformer.models.kinds import build
+    from transformer.models.families import build
 
     model = build(encoder_only_model()(50, d_model=16, d_ff=16, N=1, h=2))
     seen = []

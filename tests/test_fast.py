@@ -455,7 +455,7 @@ def test_no_tensor_is_made_on_another_device(parts, positions, norm_first):
         p.grad.device.type == "meta" for p in model.parameters() if p.grad is not None
     )
     assert model.embedding.weight.grad is not None
-    state = model.eval().start(source, KeyValueCache)
+    state = model.eval().initial_state(source, KeyValueCache)
     for column in target.T:
         assert model.step(column[:, None], state).device.type == "meta"
     with pytest.raises(RuntimeError, match="not on the expected device"):

@@ -33,7 +33,7 @@ from transformer.images import (
     shifted,
 )
 from transformer.language import LanguageConfig, LanguageModel, Sampler
-from transformer.models.kinds import KINDS, register
+from transformer.models.families import FAMILIES, register
 from transformer.models.pretrained import load_model, save
 from transformer.runs.training import TrainingConfig, train
 
@@ -235,7 +235,7 @@ def test_the_loop_trains_saves_and_loads_it(kind, config, tmp_path, monkeypatch)
     assert log[-1]["loss"] < 1.5 and log[-1]["tokens"] == 60 * 16
     assert accuracy(model, images, digits) == 1.0
     assert accuracy(model, images, 1 - digits) == 0.0
-    monkeypatch.setattr("transformer.models.kinds.KINDS", dict(KINDS))
+    monkeypatch.setattr("transformer.models.families.FAMILIES", dict(FAMILIES))
     register("image", kind, type(config))
     save(model, tmp_path / "model")
     again, ids = load_model(tmp_path / "model"), as_ids(images, config)

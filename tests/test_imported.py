@@ -676,7 +676,9 @@ def test_commands_work_on_what_was_imported(
         main()
         return capsys.readouterr().out
 
-    assert "holds a model of the kind marian" in run("import", folder, "--output", ours)
+    assert "holds a model of the family marian" in run(
+        "import", folder, "--output", ours
+    )
     sentence = "The dog sees the house."
     run("translate", sentence, "--folder", ours)
     run("translate", sentence, "--folder", ours, "--beam", 1)

@@ -291,7 +291,7 @@ def test_cached_equals_uncached_and_batched_equals_single(positions, prefix):
     """Each row of a padded batch, token by token, and the row alone in one piece."""
     model = language_model(positions=positions, prefix=prefix)
     source, more = batch(SENTENCES), tokens(len(SENTENCES), 5)
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     steps = torch.stack(
         [model.step(more[:, i : i + 1], state) for i in range(5)], dim=1
     )
@@ -305,7 +305,7 @@ def test_cached_equals_uncached_and_batched_equals_single(positions, prefix):
 @torch.no_grad()
 def test_without_padding_or_prefix_forward_says_the_same():
     model, read = language_model(), tokens(2, 9)
-    state = model.start(read[:, :6])
+    state = model.initial_state(read[:, :6])
     assert state.source_mask.shape[-1] == 0
     last = [model.step(read[:, i : i + 1], state) for i in range(6, 9)]
     torch.testing.assert_close(
@@ -614,7 +614,7 @@ class Echo(nn.Module):
         self.config = LanguageConfig(280, 16, 16, 1, 1, max_positions=positions)
         self.weight, self.prompts = nn.Parameter(torch.zeros(1)), []
 
-    def start(self, source, new_cache):
+    def initial_state(self, source, new_cache):
         self.prompts.append(source[0].tolist())
         said = self.prompts[-1]
         begin = max((i for i, t in enumerate(said[:-1]) if t == 2), default=-1) + 1

@@ -266,7 +266,11 @@ def test_step_by_step_equals_all_at_once(changes, pieces):
     model = build(**changes)
     source, target = tokens(3, 6), tokens(3, 8)
     source[1, 4:] = model.config.pad_id
-    state, logits, end = model.start(source, KeyValueCache), model(source, target), 0
+    state, logits, end = (
+        model.initial_state(source, KeyValueCache),
+        model(source, target),
+        0,
+    )
     for piece in target.split(pieces, dim=1):
         end += piece.shape[1]
         assert difference(model.step(piece, state), logits[:, end - 1]) < 1e-5
@@ -283,7 +287,7 @@ def test_rows_of_a_state_are_dropped_repeated_and_reordered(changes):
     model, rows = build(**changes), torch.tensor([2, 0, 0])
     source, target = tokens(3, 6), tokens(3, 4)
     source[1, 4:] = model.config.pad_id
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     model.step(target[:, :3], state)
     state.select(rows)
     expected = model(source[rows], target[rows])[:, 3]
@@ -469,7 +473,7 @@ def test_a_sentence_longer_than_the_positions(S, T):
 def test_too_many_steps_with_caches():
     model = build(max_positions=5)
     source = tokens(1, 4)
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     model.step(tokens(1, 5), state)
     with pytest.raises(
         ValueError,

@@ -11,7 +11,7 @@ import transformer.cli as command_line
 from transformer.cli.train import limits_of
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import read_rows
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.optimizer import peak_rate
 from transformer.runs import own_files as own_files_of
 from transformer.runs import planning

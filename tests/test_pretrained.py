@@ -22,7 +22,7 @@ from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import choose_device
 from transformer.models.export import check_exportable
-from transformer.models.kinds import KINDS, Kind, build, build_fast, kind_of
+from transformer.models.families import FAMILIES, Family, build, build_fast, family_of
 from transformer.models.pretrained import (
     handed_part,
     load,
@@ -61,7 +61,7 @@ def test_a_saved_model_comes_back_exactly(name, tmp_path):
         and not again.training
         and type(again) is type(model)
     )
-    assert again.about == model.about and kind_of(again) == kind_of(model)
+    assert again.about == model.about and family_of(again) == family_of(model)
     source, target = torch.randint(8, 50, (2, 6)), torch.randint(8, 50, (2, 5))
     assert torch.equal(again(source, target), model(source, target))
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -91,10 +91,34 @@ def test_a_part_that_was_handed_in_is_not_forgotten(tmp_path):
     save(Transformer(PAPER, Parts(attention=cosine)), tmp_path)
     with pytest.raises(
         ValueError,
-        match="was built with a part handed in .*, and load was given none of its kind",
+        match="was built with a part handed in .*, and load was given none like it",
     ):
         load_model(tmp_path, parts=Parts())
     assert load_model(tmp_path, parts=Parts(attention=cosine)).config == PAPER
+
+
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        (
+            "tatoebq",
+            "tatoebq is not there .did you mean tatoeba?.: name .*: tatoeba .every",
+        ),
+        ("Chat", "did you mean chat?.: .*: chat .*; bundled .*; tatoeba "),
+        (
+            "runs/x",
+            "runs/x is not there: name the folder .*: bundled .*; tatoeba .*; chat",
+        ),
+    ],
+)
+def test_a_name_that_is_no_model_lists_those_there_are(name, said):
+    with pytest.raises(FileNotFoundError, match=said.replace("?", "[?]")):
+        load(name)
+
+
+def test_load_takes_no_other_names():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'part'"):
+        load(part=Parts())
 
 
 def test_a_device_is_chosen_by_its_name():
@@ -108,7 +132,7 @@ def test_a_device_is_chosen_by_its_name():
 
 def test_what_nobody_has_said_is_the_papers(tmp_path):
     save(model_of(), tmp_path)
-    assert read_config(tmp_path / "config.json") == (PAPER, About("en", "de", 4, 0.6))
+    assert read_config(tmp_path / "config.json") == (PAPER, About(None, None, 4, 0.6))
 
 
 def test_a_tied_matrix_is_saved_once(tmp_path):
@@ -207,7 +231,9 @@ def test_a_kind_that_nobody_registered(tmp_path):
     save(model_of(), tmp_path)
     text = '{"kind": "lamp", "config": {}, "about": {}}'
     (tmp_path / "config.json").write_text(text, encoding="utf8")
-    with pytest.raises(ValueError, match="of the kind 'lamp', which is not registered"):
+    with pytest.raises(
+        ValueError, match="of the family 'lamp', which is not registered"
+    ):
         load_model(tmp_path)
 
 
@@ -296,7 +322,9 @@ def test_a_kind_may_make_its_attention_anew(monkeypatch):
             return inverted(q, k, v, mask)
 
     monkeypatch.setitem(
-        KINDS, "own", Kind(partial(Transformer, parts=Parts(attention=Own)), OwnConfig)
+        FAMILIES,
+        "own",
+        Family(partial(Transformer, parts=Parts(attention=Own)), OwnConfig),
     )
     assert handed_part(build(OwnConfig(d_ff=32, h=4, **SIZES))) == ""
 
@@ -318,7 +346,7 @@ def test_a_kind_of_ones_own_comes_back_with_tuples_and_counters(tmp_path, monkey
             self.steps += 1
             return super().loss(*arguments)
 
-    monkeypatch.setitem(KINDS, "own", Kind(Counting, WidthsConfig))
+    monkeypatch.setitem(FAMILIES, "own", Family(Counting, WidthsConfig))
     model = build(WidthsConfig(d_ff=32, h=4, widths=(5, 6), **SIZES))
     model.steps += 1
     save(model, tmp_path)
@@ -331,7 +359,8 @@ def test_a_kind_of_ones_own_comes_back_with_tuples_and_counters(tmp_path, monkey
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
     with pytest.raises(
-        ValueError, match="WidthsConfig belongs to no kind of model: register it first"
+        ValueError,
+        match="WidthsConfig belongs to no family of models: register it first",
     ):
         save(Transformer(WidthsConfig(d_ff=32, h=4, **SIZES)), tmp_path)
     model = model_of()

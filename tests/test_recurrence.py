@@ -308,7 +308,7 @@ def test_step_by_step_equals_the_whole(cell, attention):
         batch(),
         torch.randint(3, 12, (6, 7)),
     )
-    state, logits, end = model.start(source), model(source, target), 0
+    state, logits, end = model.initial_state(source), model(source, target), 0
     for part in target.split([1, 1, 3, 2], dim=1):
         end += part.shape[1]
         close(model.step(part, state), logits[:, end - 1])
@@ -322,7 +322,7 @@ def test_rows_of_a_state_are_dropped_repeated_and_reordered(cell, attention):
         batch(),
         torch.randint(3, 12, (6, 4)),
     )
-    state, rows = model.start(source), torch.tensor([3, 0, 0, 5])
+    state, rows = model.initial_state(source), torch.tensor([3, 0, 0, 5])
     model.step(target[:, :3], state)
     state.select(rows)
     close(model.step(target[rows, 3:], state), model(source[rows], target[rows])[:, 3])

@@ -27,7 +27,7 @@ from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.experiments.rows import record
 from transformer.fast.model import Transformer, TransformerConfig
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs import experiment as experiments

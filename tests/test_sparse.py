@@ -245,7 +245,7 @@ def test_a_language_model_with_a_pattern_trains_and_writes():
     model.eval()
     with torch.no_grad():
         whole = model(tokens)
-        state = model.start(tokens[:, :20])
+        state = model.initial_state(tokens[:, :20])
         steps = torch.stack(
             [model.step(tokens[:, i : i + 1], state) for i in range(20, 25)], dim=1
         )
@@ -260,7 +260,7 @@ def test_random_blocks_stay_while_a_text_grows():
     model = language_model(Pattern(2, random_blocks=1, causal=True)).eval()
     tokens = torch.randint(3, 20, (2, 30))
     with torch.no_grad():
-        state = model.start(tokens[:, :15])
+        state = model.initial_state(tokens[:, :15])
         steps = torch.stack(
             [model.step(tokens[:, i : i + 1], state) for i in range(15, 30)], dim=1
         )
@@ -292,11 +292,13 @@ def test_prompts_with_padding_in_front_need_a_pattern_without_places():
     )
     model = language_model(Pattern(2, (1, 2, 1, 2), causal=True)).eval()
     with torch.no_grad():
-        both = model.step(more, model.start(prompts))
-        alone = model.step(more[:1], model.start(prompts[:1, 2:]))
+        both = model.step(more, model.initial_state(prompts))
+        alone = model.step(more[:1], model.initial_state(prompts[:1, 2:]))
     assert torch.allclose(both[:1], alone, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="padding belongs at the end"):
-        language_model(Pattern(2, global_tokens=(0,), causal=True)).start(prompts)
+        language_model(Pattern(2, global_tokens=(0,), causal=True)).initial_state(
+            prompts
+        )
 
 
 def test_a_model_that_fills_gaps_takes_global_rows_of_their_own():
@@ -376,7 +378,7 @@ def test_cropped_layers_give_the_same_with_less_work():
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             outputs.append(cropped(tokens))
         flops.append(counter.get_total_flops())
-        state = cropped.start(tokens[:, :59])
+        state = cropped.initial_state(tokens[:, :59])
         last = cropped.step(tokens[:, 59:], state)
         assert torch.allclose(last, outputs[0][:, -1], rtol=0, atol=1e-5)
     assert torch.allclose(*outputs, rtol=0, atol=1e-5)

@@ -184,7 +184,7 @@ def test_step_by_step_is_all_at_once(name):
     model = model_of(name)
     source, more = batch(SENTENCES), tokens(len(SENTENCES), 5)
     for cut in (1, 2):
-        state = model.start(source, KeyValueCache)
+        state = model.initial_state(source, KeyValueCache)
         assert isinstance(state.caches[0][0], StateCache)
         steps = [model.read(more[:, i : i + cut], state) for i in range(0, 5, cut)]
         for row, ids, own in zip(
@@ -243,7 +243,7 @@ def test_a_state_does_not_grow():
     model = model_of("one decay")
     sizes = []
     for n in (3, 30):
-        state = model.start(tokens(1, n))
+        state = model.initial_state(tokens(1, n))
         sizes.append([(own.state.shape, own.recent.shape) for own, _ in state.caches])
     assert sizes[0] == sizes[1] == [((1, 4, 4, 16), (1, 3, 16))] * 2
 
@@ -281,7 +281,7 @@ def test_what_else_is_refused():
     with pytest.raises(ValueError, match="from left to right"):
         LanguageModel(
             LanguageConfig(**SIZES, prefix=True), Parts(attention=SelectiveLayer)
-        ).start(tokens(1, 5))
+        ).initial_state(tokens(1, 5))
     with pytest.raises(ValueError, match="cannot forget .*: use `generate`"):
         generate_ahead(
             LanguageModel(LanguageConfig(**SIZES), Parts(attention=SelectiveLayer)),

@@ -15,7 +15,7 @@ from transformer.corpora import read_bundled, read_corpus
 from transformer.experiments import positions, table2
 from transformer.fast.model import TransformerConfig
 from transformer.fast.search import KeyValueCache
-from transformer.models.kinds import build
+from transformer.models.families import build
 from transformer.optimizer import learning_rate
 from transformer.positions import sinusoids
 from transformer.views import families
@@ -171,7 +171,7 @@ def test_word_by_word_equals_all_at_once(places):
     model, source = model_of(places), batch()
     target = batch([row[::-1] for row in SENTENCES])
     with torch.no_grad():
-        state = model.start(source, KeyValueCache)
+        state = model.initial_state(source, KeyValueCache)
         steps = [model.step(target[:, [t]], state) for t in range(target.shape[1])]
         assert_close(torch.stack(steps, dim=1), model(source, target))
 

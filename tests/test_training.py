@@ -23,7 +23,7 @@ from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
-from transformer.models import kinds
+from transformer.models import families
 from transformer.models.checkpoint import load_checkpoint, progress_in
 from transformer.optimizer import adam, learning_rate
 from transformer.runs import training
@@ -1105,7 +1105,7 @@ def test_most_settings_may_not_be_none(name):
 
 def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeypatch):
     """Its configuration has the five fields of `SequenceConfig`, and no other."""
-    monkeypatch.setattr(kinds, "KINDS", dict(kinds.KINDS))
+    monkeypatch.setattr(families, "FAMILIES", dict(families.FAMILIES))
 
     @dataclasses.dataclass(frozen=True)
     class Sizes:
@@ -1129,7 +1129,7 @@ def test_a_model_of_ones_own_needs_no_width_and_no_count_of_its_products(monkeyp
         def loss(self, batch, criterion):
             return criterion(self.output, self.first(batch.decoder_input), batch.gold)
 
-    kinds.register("table", Table, Sizes)
+    families.register("table", Table, Sizes)
     (row,) = train(
         Table(Sizes()),
         [([5, 2], [1, 7, 2])],

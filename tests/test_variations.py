@@ -16,7 +16,7 @@ from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.search import beam_search, greedy_search
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.models.pretrained import save
 from transformer.models.search import translate
 from transformer.variations import (

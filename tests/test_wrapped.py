@@ -116,7 +116,7 @@ def test_a_model_of_an_unknown_kind_is_named(model, tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kind": "mine"}))
     with pytest.raises(
-        ValueError, match="of the kind 'mine', which is not registered: import"
+        ValueError, match="of the family 'mine', which is not registered: import"
     ):
         load(tmp_path)
 

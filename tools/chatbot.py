@@ -22,7 +22,7 @@ from transformer.data import Tokenizer, pad
 from transformer.experiments import runner
 from transformer.fast.training import fast_training
 from transformer.language import LanguageConfig, Sampler, generate
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.pretrained import load, save
 from transformer.optimizer import peak_rate
 from transformer.runs.dialogues import (

@@ -18,7 +18,7 @@ from transformer.fast.recurrence import RecurrenceConfig
 from transformer.fast.search import beam_search, greedy_search
 from transformer.models.checkpoint import average_checkpoints
 from transformer.models.evaluation import evaluate
-from transformer.models.kinds import build, parameters_of
+from transformer.models.families import build, parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import Batching, translate, translate_n_best
 from transformer.parsing import gold_tree, linearize, read_back

@@ -8,12 +8,14 @@ from transformer.fast.model import Transformer as Transformer
 from transformer.fast.model import TransformerConfig as TransformerConfig
 from transformer.fast.search import beam_search as beam_search
 from transformer.fast.search import greedy_search as greedy_search
+from transformer.models.alignment import align as align
 from transformer.models.evaluation import evaluate as evaluate
-from transformer.models.kinds import register as register
+from transformer.models.families import register as register
 from transformer.models.maps import attention_maps as attention_maps
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
 from transformer.models.recording import record_attention as record_attention
+from transformer.models.search import stream as stream
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best
 from transformer.runs.experiment import Experiment as Experiment

@@ -76,7 +76,7 @@ from transformer.positions import frequencies
 # from transformer.corpora import read_corpus
 # from transformer.fast.search import greedy_search
 # from transformer.language import Sampler, generate
-# from transformer.models.kinds import parameters_of, register
+# from transformer.models.families import parameters_of, register
 # from transformer.positions import sinusoids
 # from transformer.views import plotting
 #

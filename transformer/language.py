@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from transformer.attention import causal_mask, padding_mask
 from transformer.core.checks import check_ids, check_logits, check_room, check_sampling
 from transformer.core.protocol import SequenceModel
-from transformer.core.state import State, caches_of
+from transformer.core.state import DecoderState, caches_of
 from transformer.core.white_space import normalised
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.embeddings import Embedding
@@ -265,7 +265,7 @@ def answers_follow(tokens: Tensor, bos_id: int, eos_id: int) -> Tensor:
 # ]
 
 # %% [markdown]
-# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `start` and `step`. So `transformer train --family language` trains it to translate; the source is the prompt. `start` keeps which columns of the prompts are real (where all are, later tokens need no mask). A batch too long for the positions is taken pair by pair.
+# The class that follows has the methods that training and searching ask of a model ([14](14_training.ipynb), [15](15_decoding.ipynb)): `loss`, `initial_state` and `step`. So `transformer train --family language` trains it to translate; the source is the prompt. `start` keeps which columns of the prompts are real (where all are, later tokens need no mask). A batch too long for the positions is taken pair by pair.
 
 
 # %%
@@ -284,23 +284,25 @@ class LanguageModel(CausalStack, SequenceModel):
         asked = answers_follow(tokens, c.bos_id, c.eos_id)[:, :-1]
         return criterion(self.output, x, tokens[:, 1:].masked_fill(~asked, c.pad_id))
 
-    def start(self, source: Tensor, new_cache: Callable = KeyValueCache) -> State:
-        """The `State` of a search that has read source (B, S); S may be 0."""
+    def initial_state(
+        self, source: Tensor, new_cache: Callable = KeyValueCache
+    ) -> DecoderState:
+        """The `DecoderState` of a search that has read source (B, S); S may be 0."""
         source = right_aligned(source, self.config.pad_id)
         real = (source != self.config.pad_id)[:, None, None]
-        state = State(caches_of(self.decoder.layers, None, new_cache), real)
+        state = DecoderState(caches_of(self.decoder.layers, None, new_cache), real)
         if source.shape[1]:
             self.read(source, state)
         if real.all():  # later tokens need no mask
             state.source_mask = real[..., :0]
         return state
 
-    def read(self, tokens: Tensor, state: State) -> Tensor:
+    def read(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Read more tokens (rows, T); their outputs (rows, T, d_model)."""
         start, state.length = state.length, state.length + tokens.shape[1]
         return self.states(tokens, state.source_mask[:, 0, 0], state.caches, start)
 
-    def step(self, tokens: Tensor, state: State) -> Tensor:
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """Read each row's next tokens (rows, T) -> logits (rows, V) of what follows."""
         return check_logits(self.output(self.read(tokens, state)[:, -1]))
 
@@ -315,7 +317,7 @@ class LanguageModel(CausalStack, SequenceModel):
 # model = LanguageModel(c).eval()
 # rows, more = [[5, 9, 4], [8], [3, 3, 7, 6, 9]], torch.randint(3, 50, (3, 6))
 # with torch.no_grad():
-#     state = model.start(pad(rows, 0))
+#     state = model.initial_state(pad(rows, 0))
 #     steps = [model.step(column[:, None], state) for column in more.T]
 #     whole = [
 #         model(torch.tensor([[*row, *own]]))[0, len(row) :]
@@ -430,7 +432,7 @@ def generate(
     c = model.config
     check_room(prompts.shape[1], count, c.max_positions)
     prompts = right_aligned(prompts, c.pad_id)
-    state = model.start(prompts[:, :-1], KeyValueCache)
+    state = model.initial_state(prompts[:, :-1], KeyValueCache)
     written = prompts[:, -1:]
     ended = torch.zeros(len(prompts), dtype=torch.bool, device=prompts.device)
     for _ in range(count):
@@ -585,7 +587,7 @@ def bits_per_token(
 # def rate(n, cached, tokens=8):
 #     """Tokens a second after n tokens: the median of several."""
 #     ids, seconds = torch.randint(3, c.vocab_size, (1, n + tokens)), []
-#     state = chat_model.start(ids[:, :n])
+#     state = chat_model.initial_state(ids[:, :n])
 #     for place in range(n, n + tokens):
 #         began = time.process_time()
 #         if cached:
@@ -638,7 +640,7 @@ def generate_ahead(
     c = model.config
     check_room(len(prompt), count, c.max_positions)
     tensor = partial(torch.tensor, device=next(model.parameters()).device)
-    state, passes = model.start(tensor([prompt[:-1]])), 0
+    state, passes = model.initial_state(tensor([prompt[:-1]])), 0
     ids, end = [*prompt], len(prompt) + count
     while len(ids) < end:
         guessed = guess(ids)[: end - len(ids) - 1]

@@ -520,7 +520,7 @@ def diagonal_attention(q, k, v, mask=None, *, r: int) -> tuple:
 # model = LanguageModel(c, Parts(attention=attention)).eval()
 # ids = torch.randint(3, 50, (1, 40))
 # with torch.no_grad():
-#     whole, state = model(ids), model.start(ids[:, :30])
+#     whole, state = model(ids), model.initial_state(ids[:, :30])
 #     steps = [model.step(ids[:, i : i + 1], state) for i in range(30, 40)]
 # difference = (whole[0, 30:] - torch.cat(steps)).abs().max().item()
 # assert difference < 1e-5

@@ -559,7 +559,7 @@ class SelectiveLayer(StateLayer):
 # ):
 #     model = LanguageModel(c, Parts(attention=attention)).eval()
 #     with torch.no_grad():
-#         state = model.start(prompts)
+#         state = model.initial_state(prompts)
 #         steps = [model.step(column[:, None], state) for column in more.T]
 #         whole = [
 #             model(torch.cat([p[p > 0], own])[None])[0, (p > 0).sum() :]
@@ -768,7 +768,7 @@ class SelectiveLayer(StateLayer):
 # %% tags=["active-ipynb"]
 # def held(model, n):
 #     """Bytes that a state of n tokens keeps."""
-#     state = model.start(torch.randint(3, 1000, (1, n)), KeyValueCache)
+#     state = model.initial_state(torch.randint(3, 1000, (1, n)), KeyValueCache)
 #     kept = [
 #         tensor
 #         for own, _ in state.caches

@@ -31,7 +31,7 @@ from torch import nn
 from transformer.fast.attention import MultiHeadAttention, scaled_dot_product
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.stacks import Residual
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import new_model

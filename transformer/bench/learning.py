@@ -13,7 +13,7 @@ from transformer.fast import FAST
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.training import fast_training
 from transformer.hardware import matmul_precision
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.pretrained import bundled_folder
 from transformer.runs import training
 

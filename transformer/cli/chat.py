@@ -10,7 +10,7 @@ import torch
 from transformer.cli.stream import lines_of, standard_input, text_of
 from transformer.core.checks import check_whole
 from transformer.core.files import prepare_folder
-from transformer.models.kinds import kind_of
+from transformer.models.families import family_of
 from transformer.models.pretrained import bundled_folder, load
 
 
@@ -45,9 +45,9 @@ class Talk:
                 )
             prepare_folder(self.html.parent, "--html")
         model, tokenizer = load(folder, self.device)
-        if kind_of(model) != "language":
+        if family_of(model) != "language":
             raise ValueError(
-                f"{folder} holds a model of the kind {kind_of(model)}: chat needs a "
+                f"{folder} holds a model of the family {family_of(model)}: chat needs a "
                 "language model of dialogues (transformer train --family language)"
             )
         if self.html is not None:

@@ -23,7 +23,7 @@ def in_words(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def given(arguments: Iterable[str]) -> set[str]:
+def options_in(arguments: Iterable[str]) -> set[str]:
     """The names of the settings that arguments give: --d-model 8 and --no-falling give two."""
     words = [argument.partition("=")[0] for argument in arguments]
     names = {word[2:].replace("-", "_") for word in words if word.startswith("--")}

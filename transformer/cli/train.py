@@ -8,9 +8,15 @@ from typing import Any
 
 import tyro
 
-from transformer.cli.options import Settings, check_known, given, settings_given, words
+from transformer.cli.options import (
+    Settings,
+    check_known,
+    options_in,
+    settings_given,
+    words,
+)
 from transformer.corpora import TREEBANKS
-from transformer.models.kinds import KINDS, kind_named, kind_of
+from transformer.models.families import FAMILIES, family_named, family_of
 from transformer.runs.experiment import Experiment, Given
 from transformer.runs.folder import load_run
 from transformer.runs.planning import Limits
@@ -63,7 +69,7 @@ class Train(Choice):
     device: str = "auto"
     # let torch.compile write kernels first (a minute; pays on GPUs)
     compile: bool = False
-    # its kind and sizes
+    # its family and sizes
     model: tyro.conf.OmitArgPrefixes[Any] = None
     # how it is trained
     training: tyro.conf.OmitArgPrefixes[Any] = None
@@ -84,7 +90,7 @@ class Train(Choice):
 
 
 def resumed(choice: Choice, names: set[str]) -> Experiment:
-    """The run in the folder, with another kind or size of model where one is given."""
+    """The run in the folder, with another family or size of model where one is given."""
     if choice.init is not None:
         raise ValueError(
             "--init begins a new run and --resume goes on with one: leave one of them out"
@@ -95,8 +101,8 @@ def resumed(choice: Choice, names: set[str]) -> Experiment:
         raise ValueError(
             f"the run in {e.folder} is of your own files: resume it without --corpus"
         )
-    family = choice.family if "family" in names else kind_of(e.model)
-    if choice.preset or family != kind_of(e.model):
+    family = choice.family if "family" in names else family_of(e.model)
+    if choice.preset or family != family_of(e.model):
         e = replace(e, model=sized(e.model, family, choice.preset))
     return e
 
@@ -126,10 +132,10 @@ def recipe_for(arguments: Sequence[str]) -> Train:
     choice, _ = tyro.cli(
         Choice, args=arguments, return_unknown_args=True, add_help=False
     )
-    names = given(arguments)
+    names = options_in(arguments)
     e = (resumed if choice.resume else begun)(choice, names)
-    family = kind_of(e.model)
-    others = [kind_named(kind).config for kind in KINDS]
+    family = family_of(e.model)
+    others = [family_named(name).config for name in FAMILIES]
     check_known(names, e.model, others, f"--family {family}")
     settings = {f.name: getattr(e, f.name) for f in fields(Train) if hasattr(e, f.name)}
     settings |= {"family": family, "preset": choice.preset}

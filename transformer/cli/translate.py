@@ -12,13 +12,13 @@ from transformer.core.checks import check_search
 from transformer.core.protocol import longest_source
 from transformer.models import search
 from transformer.models.pretrained import (
-    COME_ALONG,
+    BUNDLED_MODELS,
     bundled_folder,
     folder_named,
     load,
 )
 
-TRANSLATORS = {"bundled", "tatoeba"}  # of `COME_ALONG`
+TRANSLATORS = {"bundled", "tatoeba"}  # of `BUNDLED_MODELS`
 
 
 @dataclass
@@ -77,8 +77,8 @@ class Translate:
         if name in TRANSLATORS and folder_named(name) == bundled_folder(name):
             (other,) = TRANSLATORS - {name}
             print(
-                f"model: {name} ({COME_ALONG[name]}); the other: --folder {other} "
-                f"({COME_ALONG[other]})",
+                f"model: {name} ({BUNDLED_MODELS[name]}); the other: --folder {other} "
+                f"({BUNDLED_MODELS[other]})",
                 file=sys.stderr,
             )
 

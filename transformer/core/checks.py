@@ -1,6 +1,6 @@
 """What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,12 +24,14 @@ def outside_vocabulary(tokens: torch.Tensor, vocab_size: int) -> ValueError:
     )
 
 
-def check_sides(source: Sized, target: Sized, name: str = "source") -> None:
+def check_sides(
+    source: torch.Tensor, target: torch.Tensor, name: str = "source"
+) -> None:
     """ValueError where a batch has not one target for each source sentence."""
-    if len(source) != len(target):
+    sentences, targets = source.shape[0], target.shape[0]  # `len` is a fixed number
+    if sentences != targets:
         raise ValueError(
-            f"{name} has {len(source)} sentences and target {len(target)}: "
-            "they must pair up"
+            f"{name} has {sentences} sentences and target {targets}: they must pair up"
         )
 
 
@@ -86,6 +88,13 @@ def check_boolean(mask: torch.Tensor | None) -> None:
         raise TypeError(f"mask must be boolean (True = may attend), not {mask.dtype}")
 
 
+def exporting() -> bool:
+    """Whether torch.export is writing down what is computed, for sizes that are not known yet:
+    what is compared then would hold for all later ones."""
+    asked = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return asked()
+
+
 def check_mask(mask: torch.Tensor | None, query: torch.Tensor | None = None) -> None:
     """ValueError for a mask that would be taken for something else.
 
@@ -99,7 +108,7 @@ def check_mask(mask: torch.Tensor | None, query: torch.Tensor | None = None) -> 
             "a mask is (T, S) or (B, h, T, S), with 1 for what is the same for all; "
             f"not {tuple(mask.shape)}"
         )
-    if query is None or mask.dim() > 2:
+    if query is None or mask.dim() > 2 or exporting():
         return
     B, T = query.shape[:2]
     if mask.shape[0] not in (1, T):
@@ -250,6 +259,17 @@ def learnable(texts: Iterable[str]) -> Iterator[str]:
 def check_extra(extra: int) -> None:
     """ValueError where outputs cannot be longer than their sources by so much."""
     check_whole("extra", extra, 0, LARGEST)
+
+
+def check_deadline(deadline: float | None) -> None:
+    """ValueError where a search cannot end after so many seconds."""
+    if deadline is None:
+        return
+    if not isinstance(deadline, Real) or not 0 <= deadline < float("inf"):
+        raise ValueError(
+            "deadline must be seconds, at least 0 and finite, or None for as long as "
+            f"it takes, not {deadline!r}"
+        )
 
 
 def check_logits(logits: torch.Tensor) -> torch.Tensor:

@@ -87,6 +87,21 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+@contextmanager
+def new_folder(folder: Path | str) -> Iterator[Path]:
+    """A folder to write into, which gets its name once all is written; FileExistsError where there
+    is one of this name."""
+    folder = Path(folder)
+    if folder.exists():
+        raise FileExistsError(f"{folder} is there already: name a folder that is not")
+    prepare_folder(folder.parent, "--output")
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        made = Path(temporary, "new")
+        made.mkdir()
+        yield made
+        made.rename(folder)
+
+
 def existing(path: str | Path, otherwise: str) -> Path:
     """The path of a file; FileNotFoundError, saying what to do, where there is none."""
     if not Path(path).is_file():

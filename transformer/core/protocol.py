@@ -1,9 +1,9 @@
 """What the loop, the searches, saving, loading, evaluation and the command line ask of a model.
 
 A model is a `SequenceModel`, an `nn.Module` with three methods, and has a `config`: a frozen
-dataclass with the five fields of `SequenceConfig`. Its constructor does not read the tensors that
-it makes (no `.item()`), because saving and loading also build it without memory. Once registered
-under a name, its kind, it can be trained, saved, loaded and translated with by everything else:
+dataclass with the five fields of `SequenceConfig`; what else travels with it is `model.about`. Its
+constructor does not read the tensors that it makes (no `.item()`), because saving and loading also build it
+without memory. Once registered under a name, its family, it can be trained, saved, loaded and translated with by everything else:
 
     transformer.register("mine", MyModel, MyConfig)
 """
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch import Tensor, nn
+
+from transformer.core.checks import check_search
+from transformer.core.settings import take_plain_numbers
 
 
 class SequenceConfig(Protocol):
@@ -33,10 +36,51 @@ class State(Protocol):
         """Keep these rows (n,), in this order; one may come several times."""
 
 
+@dataclass(frozen=True)
+class About:
+    """What travels with a model besides its configuration: `model.about`.
+
+    ValueError for a language that is no text, a beam or an alpha out of range.
+    """
+
+    source: str | None = None  # code of the language that it reads, such as "en"
+    target: str | None = None  # and of the one that it writes; None: nobody has said
+    beam: int = 4  # hypotheses kept alive, as chosen on validation; the paper's
+    alpha: float = 0.6  # length penalty, as chosen on validation; the paper's
+
+    def __post_init__(self) -> None:
+        take_plain_numbers(self)
+        for name, code in (("source", self.source), ("target", self.target)):
+            if code is not None and not (isinstance(code, str) and code.strip()):
+                raise ValueError(
+                    f'{name} must be the code of a language, such as "de", or None, '
+                    f"not {code!r}"
+                )
+        check_search(self.beam, self.alpha, n_best=1)
+
+
 class SequenceModel(nn.Module, ABC):
-    """What reads a source and writes a target. One that writes nothing has `start = None`."""
+    """What reads a source and writes a target. One that writes nothing has `initial_state = None`."""
 
     config: Any
+
+    @property
+    def about(self) -> About:
+        """Languages, beam and length penalty of this model; `About()` until it is set.
+
+        It is saved and loaded with the model. To set: `model.about = About("en", "de", beam=6)`;
+        ValueError for anything but an `About`.
+        """
+        return self.__dict__.get("about", About())
+
+    @about.setter
+    def about(self, value: About) -> None:
+        if not isinstance(value, About):
+            raise ValueError(
+                'model.about must be an About, such as About("en", "de", beam=4, '
+                f"alpha=0.6), not {value!r}"
+            )
+        self.__dict__["about"] = value
 
     @abstractmethod
     def loss(self, batch: Any, criterion: Callable) -> Tensor:
@@ -47,7 +91,7 @@ class SequenceModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def start(self, source: Tensor, new_cache: Callable[[], Any]) -> State:
+    def initial_state(self, source: Tensor, new_cache: Callable[[], Any]) -> State:
         """Read source ids (B, S), padding included; the state of a search that wrote nothing yet.
 
         new_cache() makes an empty cache of keys and values: an object with `update(k, v)`.
@@ -58,19 +102,13 @@ class SequenceModel(nn.Module, ABC):
         """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
 
 
-@dataclass(frozen=True)
-class About:
-    """What travels with a model besides its configuration: `model.about`."""
-
-    source: str = "en"  # code of the language that it reads
-    target: str = "de"  # and of the one that it writes
-    beam: int = 4  # hypotheses kept alive, as chosen on validation; the paper's
-    alpha: float = 0.6  # length penalty, as chosen on validation; the paper's
-
-
-def about(model: Any) -> About:
-    """What is known about a model; the defaults where nobody has said anything."""
-    return getattr(model, "about", About())
+def check_sequence_model(model: Any) -> None:
+    """ValueError for a model of another class, of which nothing is known (`model.about`)."""
+    if not hasattr(model, "about"):
+        raise ValueError(
+            f"{type(model).__name__} is no SequenceModel: derive it from that of "
+            "transformer.core.protocol, which says what a model must have, and register it"
+        )
 
 
 def longest_source(model: Any) -> int:

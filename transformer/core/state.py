@@ -12,7 +12,7 @@ from transformer.core.protocol import SequenceModel
 
 
 @dataclass
-class State:
+class DecoderState:
     """One row for each hypothesis that is alive.
 
     caches: pairs with `select(rows)`, of what is written and of what is read, a pair a layer.
@@ -85,7 +85,7 @@ def caches_of(
 class EncoderDecoder(SequenceModel):
     """A `SequenceModel` made of an encoder, a decoder and `output` (from states to logits).
 
-    A subclass has `encode` and `states`, and `new_caches` or a `start` of its own. Where it also
+    A subclass has `encode` and `states`, and `new_caches` or an `initial_state` of its own. Where it also
     extends a plain class that has some of these, that class comes first:
     `class Transformer(plain.Transformer, EncoderDecoder)`.
     """
@@ -113,7 +113,9 @@ class EncoderDecoder(SequenceModel):
 
     def new_caches(self) -> list[tuple]:
         """Empty caches, of what is written and of what is read, a pair a layer."""
-        raise NotImplementedError("a model without caches of its own has its own start")
+        raise NotImplementedError(
+            "a model without caches of its own has its own initial_state"
+        )
 
     def mask(self, source: torch.Tensor) -> torch.Tensor:
         """True where a source token is real: ids (B, S) -> (B, 1, 1, S)."""
@@ -125,16 +127,16 @@ class EncoderDecoder(SequenceModel):
         x = self.states(batch.decoder_input, memory, self.mask(batch.source))
         return criterion(self.output, x, batch.gold)
 
-    def start(
+    def initial_state(
         self, source: torch.Tensor, new_cache: Callable[[], Any] | None = None
-    ) -> State:
-        """The `State` of a search that has read source (B, S) and written nothing.
+    ) -> DecoderState:
+        """The `DecoderState` of a search that has read source (B, S) and written nothing.
 
         A model with caches of its own does not need new_cache.
         """
-        return State(self.new_caches(), self.mask(source), self.encode(source))
+        return DecoderState(self.new_caches(), self.mask(source), self.encode(source))
 
-    def step(self, tokens: torch.Tensor, state: State) -> torch.Tensor:
+    def step(self, tokens: torch.Tensor, state: DecoderState) -> torch.Tensor:
         """Read each hypothesis' next tokens (rows, T) -> logits (rows, V) of what follows."""
         x = self.states(
             tokens, state.memory, state.source_mask, state.caches, state.length

@@ -35,7 +35,7 @@ from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast.training import fast_training
-from transformer.models.kinds import build_fast, parameters_of
+from transformer.models.families import build_fast, parameters_of
 from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
 from transformer.runs.training import train

@@ -39,7 +39,7 @@ from transformer.experiments.spans import Labels, SpanParser
 from transformer.fast import FAST
 from transformer.fast.training import fast_training, fused_adam
 from transformer.models.evalb import brackets, score_trees
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.search import Batching, in_batches, translate
 from transformer.models.tree_model import (
     ParserConfig,
@@ -322,7 +322,9 @@ def scheduled(s: Setting, warmup: int, model: nn.Module) -> torch.optim.Optimize
     return optimizer
 
 
-def best_by_spans(model: SpanParser, source: torch.Tensor) -> list[str]:
+def best_by_spans(
+    model: SpanParser, source: torch.Tensor, left: float | None = None
+) -> list[str]:
     """A search of `in_batches`: the linearised tree of each sentence."""
     return [linearize(tree) for tree in model.trees(source)]
 

@@ -25,7 +25,7 @@ from transformer.fast import FAST
 from transformer.fast.attention import scaled_dot_product
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.positions import SinusoidalPositions
-from transformer.models.kinds import register
+from transformer.models.families import register
 
 SHIFT, REACH = (
     100,

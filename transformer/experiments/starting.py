@@ -29,7 +29,7 @@ from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import TransformerConfig
 from transformer.fast.stacks import Residual, Stack
 from transformer.fast.training import AdamByParts, part_of
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.recording import record_attention
 from transformer.optimizer import peak_rate
 from transformer.runs.experiment import Experiment

@@ -44,7 +44,7 @@ from transformer.experiments.table3 import make_loss_validator
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import training_flops
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate

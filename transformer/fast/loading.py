@@ -34,9 +34,21 @@ def tie(ties: list[list[str]], model: nn.Module, _: Any = None) -> None:
             setattr(model.get_submodule(place), attribute, parameter)
 
 
+def complete(ties: list[list[str]], state: dict, prefix: str, *_: Any) -> None:
+    """Give a parameter that a state has under one of its names all of them: files hold it once."""
+    for group in ties:
+        names = [prefix + name for name in group]
+        there = next((name for name in names if name in state), None)
+        if there is not None:
+            state.update({name: state[there] for name in names if name not in state})
+
+
 def keep_tied(model: nn.Module) -> None:
-    """What is tied in a finished model stays so after each `load_state_dict`."""
-    model.register_load_state_dict_post_hook(partial(tie, ties_of(model)))
+    """What is tied in a finished model stays so after each `load_state_dict`, which takes a state
+    that has it once, too."""
+    ties = ties_of(model)
+    model._register_load_state_dict_pre_hook(partial(complete, ties))
+    model.register_load_state_dict_post_hook(partial(tie, ties))
 
 
 def fill_table(module: nn.Module, _: Any = None) -> None:

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from transformer import model as plain
 from transformer.attention import causal_mask
-from transformer.core.checks import check_ids, check_sides
+from transformer.core.checks import check_ids, check_sides, exporting
 from transformer.core.settings import check_sizes, named_sizes
-from transformer.core.state import EncoderDecoder, State, caches_of
+from transformer.core.state import DecoderState, EncoderDecoder, caches_of
 from transformer.embeddings import Projection
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.embeddings import Embedding
@@ -188,7 +188,8 @@ class Transformer(plain.Transformer, EncoderDecoder):
             check_sides(memory, check_ids(target), "memory")
         x = self.embed(target, self.target_embedding, start)
         mask = None
-        if target.shape[1] > 1:  # a single token may look at all that is written
+        # a single token may look at all that is written
+        if exporting() or target.shape[1] > 1:
             mask = causal_mask(start + target.shape[1], target.device)[start:]
         return self.decoder(
             x,
@@ -199,10 +200,10 @@ class Transformer(plain.Transformer, EncoderDecoder):
             start=start,
         )
 
-    def start(self, source: Tensor, new_cache: Callable) -> State:
-        """The `State` of a search that has read source (B, S) and written nothing (15).
+    def initial_state(self, source: Tensor, new_cache: Callable) -> DecoderState:
+        """The `DecoderState` of a search that has read source (B, S) and written nothing (15).
 
         new_cache() makes an empty cache.
         """
         caches = caches_of(self.decoder.layers, self.encode(source), new_cache)
-        return State(caches, self.mask(source))
+        return DecoderState(caches, self.mask(source))

@@ -1,16 +1,23 @@
 """Searches with caches, many sentences at once: the outputs of notebook 15's searches, sooner.
 
-They ask a model for `start(source, new_cache)` and `step(tokens, state)` (core/protocol.py).
+They ask a model for `initial_state(source, new_cache)` and `step(tokens, state)` (core/protocol.py).
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.core.checks import check_extra, check_ids, check_padding, check_search
+from transformer.core.checks import (
+    check_deadline,
+    check_extra,
+    check_ids,
+    check_padding,
+    check_search,
+)
 from transformer.decoding import Hypothesis, length_penalty
 
 
@@ -37,6 +44,15 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     else:
         check_padding(real)
     return (real.sum(dim=1) + extra).clamp(max=room)
+
+
+def alarm(deadline: float | None) -> Callable[[], bool]:
+    """A function that says whether so many seconds have passed since this call; None: never."""
+    check_deadline(deadline)
+    if deadline is None:
+        return lambda: False
+    end = time.monotonic() + deadline
+    return lambda: time.monotonic() >= end
 
 
 # Keys and values of what was read
@@ -100,19 +116,63 @@ class KeyValueCache:
 
 
 @torch.no_grad()
-def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[list[int]]:
+def greedy_tokens(
+    model: nn.Module,
+    source: Tensor,
+    extra: int = 50,
+    passed: Callable[[], bool] = lambda: False,
+) -> Iterator[int]:
+    """Yield the ids that `greedy_search` writes for one sentence, source (1, S), as they come.
+
+    TimeoutError where another one is to be written and passed() says that the time is over.
+    """
+    model.eval()
+    limit = int(output_limit(model, check_ids(source), extra))
+    state = model.initial_state(source, KeyValueCache)
+    newest = source.new_full((1, 1), model.config.bos_id)
+    for _ in range(max(1, limit)):
+        if passed():
+            raise TimeoutError(
+                "the deadline came before the end of the sentence: what was written "
+                "till then is its beginning"
+            )
+        newest = step_log_probs(model, newest, state).argmax(dim=-1, keepdim=True)
+        token = int(newest)
+        yield token
+        if token == model.config.eos_id:
+            return
+
+
+def greedy_search(
+    model: nn.Module, source: Tensor, extra: int = 50, deadline: float | None = None
+) -> list[list[int]]:
     """At each step the likeliest token: source ids (B, S) -> B lists of ids.
 
     The end mark is included where it was reached. A sentence that is done leaves the batch and the
-    state. The model is in evaluation mode afterwards, as after `beam_search`.
+    state. deadline: seconds, after which those that are not done get what was written till then.
+    The model is in evaluation mode afterwards, as after `beam_search`.
     """
+    return timed_greedy_search(model, source, extra, deadline)[0]
+
+
+@torch.no_grad()
+def timed_greedy_search(
+    model: nn.Module, source: Tensor, extra: int, deadline: float | None
+) -> tuple[list[list[int]], list[bool]]:
+    """What `greedy_search` finds, and for each sentence whether the search came to its end."""
+    passed = alarm(deadline)
     model.eval()
     limit = output_limit(model, check_ids(source), extra)
     alive = torch.arange(len(source), device=source.device)
     output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     results: list[list[int]] = [[] for _ in source]
+    done = [True] * len(source)
     while len(alive):
+        if passed():
+            for b, tokens in zip(alive.tolist(), output[:, 1:].tolist()):
+                results[b], done[b] = tokens, False
+            break
         best = step_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
         output = torch.cat([output, best], dim=1)
         go_on = (best[:, 0] != model.config.eos_id) & (output.shape[1] <= limit)
@@ -123,7 +183,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
             alive = alive[go_on]
             output = output[go_on]
             limit = limit[go_on]
-    return results
+    return results, done
 
 
 # Beam search
@@ -238,26 +298,51 @@ def first_beam(source: Tensor, limit: Tensor, bos_id: int, n: int) -> Beam:
     )
 
 
+def stopped(beam: Beam, alpha: float) -> Beam:
+    """A `Beam` at its deadline: of a sentence of which nothing has ended, the best beginnings that
+    are alive stand where the finished ones would."""
+    n = beam.finished_scores.shape[1]
+    alive = beam.scores[:, :n] / length_penalty(beam.tokens.shape[2] - 1, alpha)
+    more = n - alive.shape[1]
+    alive = F.pad(alive, (0, more), value=-torch.inf)
+    tokens = F.pad(beam.tokens[:, :n], (0, 0, 0, more))
+    none = beam.finished_scores[:, :1] == -torch.inf
+    return replace(
+        beam,
+        finished=torch.where(none[:, :, None], tokens, beam.finished),
+        finished_scores=torch.where(none, alive, beam.finished_scores),
+    )
+
+
 def beam_steps(
-    model: nn.Module, source: Tensor, K: int, alpha: float, extra: int, n: int
-) -> Iterator[Beam]:
-    """Run the search; yield a `Beam` of the sentences that are done, once some are."""
+    model: nn.Module,
+    source: Tensor,
+    K: int,
+    alpha: float,
+    extra: int,
+    n: int,
+    passed: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[Beam, bool]]:
+    """Run the search; yield a `Beam` of the sentences that are done, once some are, and True; and
+    one of all that are left, and False, when passed() says that the time is over."""
     c = model.config
-    state = model.start(source, KeyValueCache)
+    state = model.initial_state(source, KeyValueCache)
     beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
     while len(beam.sentence):
+        if passed():
+            yield stopped(beam, alpha), False
+            return
         newest = beam.tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
         log_probs = step_log_probs(model, newest, state).unflatten(0, beam.scores.shape)
         beam, rows = advance(beam, log_probs, K, alpha, c)
         # at the limit all have ended, and none can improve
         go_on = can_improve(beam.finished_scores, beam.scores[:, 0], beam.limit, alpha)
         if not go_on.all():
-            yield beam.keep(~go_on)
+            yield beam.keep(~go_on), True
             beam, rows = beam.keep(go_on), rows[go_on]
         state.select(rows.flatten())
 
 
-@torch.no_grad()
 def beam_search(
     model: nn.Module,
     source: Tensor,
@@ -265,24 +350,45 @@ def beam_search(
     alpha: float = 0.6,
     extra: int = 50,
     n_best: int = 1,
+    deadline: float | None = None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
     source: (B, S) ids -> for each sentence a list of at most n_best `Hypothesis`, best
     first. A hypothesis that ends leaves the beam, and the next best takes its place. A
-    sentence is done when none alive can still overtake the n_best finished. The model is
-    in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an alpha or
-    an extra out of range.
+    sentence is done when none alive can still overtake the n_best finished. deadline: seconds,
+    after which a sentence that is not done gets the best hypotheses that have ended till then,
+    or, where none has, the best beginnings (without an end mark, and shorter than the limit).
+    The model is in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an
+    alpha, an extra or a deadline out of range.
     """
+    return timed_beam_search(model, source, beam, alpha, extra, n_best, deadline)[0]
+
+
+@torch.no_grad()
+def timed_beam_search(
+    model: nn.Module,
+    source: Tensor,
+    beam: int,
+    alpha: float,
+    extra: int,
+    n_best: int,
+    deadline: float | None,
+) -> tuple[list[list[Hypothesis]], list[bool]]:
+    """What `beam_search` finds, and for each sentence whether the search came to its end."""
     check_search(beam, alpha, n_best)
+    passed = alarm(deadline)
     model.eval()
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
-    for done in beam_steps(model, source, beam, alpha, extra, n_best):
-        for i, b in enumerate(done.sentence.tolist()):
-            outputs = done.finished[i, :, 1:]
+    done = [True] * len(source)
+    steps = beam_steps(model, source, beam, alpha, extra, n_best, passed)
+    for part, to_its_end in steps:
+        for i, b in enumerate(part.sentence.tolist()):
+            done[b] = to_its_end
+            outputs = part.finished[i, :, 1:]
             results[b] = [
                 Hypothesis(tokens[tokens != model.config.pad_id].tolist(), score)
-                for tokens, score in zip(outputs, done.finished_scores[i].tolist())
+                for tokens, score in zip(outputs, part.finished_scores[i].tolist())
                 if score > -torch.inf
             ]
-    return results
+    return results, done

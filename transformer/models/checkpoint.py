@@ -383,8 +383,9 @@ def average_checkpoints(
 ) -> dict[str, torch.Tensor]:
     """The mean of several checkpoints' weights, parameter by parameter (Section 6.1).
 
-    checkpoints: files, of which one at a time is held, or {name: tensor}s. Returns {name: tensor},
-    float32 (float64 where they are), which fits the `load_state_dict` of the model of a run.
+    checkpoints: files (of a run, or model.safetensors of several), of which one at a time is held,
+    or {name: tensor}s. Returns {name: tensor}, float32 (float64 where they are), which fits the
+    `load_state_dict` of the model, also where it ties matrices, which files hold once.
     Raises ValueError for no checkpoints at all, and for one whose names or shapes differ from the
     first's, or that holds no numbers.
     """

@@ -1,15 +1,14 @@
 """A model's weights as a model of CTranslate2, a library that serves translations without torch."""
 
 import importlib.util
-import tempfile
 from pathlib import Path
 
 import torch
 
 from transformer.core.checks import check_texts
-from transformer.core.files import prepare_folder
+from transformer.core.files import new_folder
 from transformer.core.white_space import is_blank, normalised
-from transformer.models.kinds import kind_of
+from transformer.models.families import family_of
 from transformer.models.pretrained import handed_part
 
 
@@ -58,16 +57,16 @@ def put_layer(spec, layer) -> None:
 
 def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
-    kind, c = kind_of(model), model.config
+    family, c = family_of(model), model.config
     if part := handed_part(model):
         raise ValueError(
             f"this model was built with a part that CTranslate2 does not know ({part})"
             ": it cannot be exported"
         )
-    if kind not in ("transformer", "marian"):
+    if family not in ("transformer", "marian"):
         raise ValueError(
-            "CTranslate2 knows the Transformer only, and this is a model of the kind "
-            f"{kind}: it cannot be exported"
+            "CTranslate2 knows the Transformer only, and this is a model of the family "
+            f"{family}: it cannot be exported"
         )
     if any(width not in (None, c.d_model // c.h) for width in (c.d_k, c.d_v)):
         raise ValueError(
@@ -137,17 +136,11 @@ def export_ctranslate2(model, names: list[str], folder: Path) -> None:
         raise ModuleNotFoundError(
             "the export needs CTranslate2: pip install 'ctranslate2>=4.5', then run this again"
         )
-    if Path(folder).exists():
-        raise FileExistsError(f"{folder} is there already: name a folder that is not")
-    prepare_folder(Path(folder).parent, "--output")
-    with tempfile.TemporaryDirectory(dir=Path(folder).parent) as temporary:
+    with new_folder(folder) as made:
         spec = ctranslate2_spec(model, names)
         spec.validate()
         spec.optimize()
-        made = Path(temporary, "model")
-        made.mkdir()
         spec.save(str(made))
-        made.rename(folder)
 
 
 def type_names(tokenizer) -> list[str]:

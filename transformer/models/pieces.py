@@ -226,6 +226,18 @@ class GPT2Pieces(Described, BytePairs):
         return self.bpe.decode([i for i in check_ids_given(ids) if i not in marks])
 
 
+def texts_of(tokenizer, ids: Iterable[int]) -> tuple[str, ...]:
+    """Token ids as strings, marks left out; a space before one that begins a word, and U+FFFD for a
+    part of a character."""
+    marks = {tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id}
+    kept = [i for i in ids if i not in marks]
+    if hasattr(tokenizer, "bpe"):
+        return tuple(tokenizer.bpe.decode([i]) for i in kept)
+    if hasattr(tokenizer, "types"):
+        return tuple(tokenizer.types[i].replace("▁", " ") for i in kept)
+    return tuple(tokenizer.decode([i]) for i in kept)
+
+
 def marian_pieces(folder: Path) -> SentencePieces:
     """Two SentencePiece models and vocab.json, in a Marian folder."""
     said = {"kind": "marian"}

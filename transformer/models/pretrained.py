@@ -1,4 +1,4 @@
-"""A model's folder: kind, configuration, weights, tokenizer, and what else travels with it."""
+"""A model's folder: family, configuration, weights, tokenizer, and what else travels with it."""
 
 import hashlib
 import json
@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from dataclasses import asdict
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.core.checks import check_search
 from transformer.core.files import (
     data_folder,
     existing,
@@ -22,7 +22,7 @@ from transformer.core.files import (
     write_file,
     write_json,
 )
-from transformer.core.protocol import About, about
+from transformer.core.protocol import About, SequenceModel, check_sequence_model
 from transformer.core.weights import (
     check_fit,
     load_parameters,
@@ -46,10 +46,10 @@ from transformer.models.checkpoint import (
     plain,
     plain_name,
 )
-from transformer.models.kinds import (
+from transformer.models.families import (
     build,
-    kind_named,
-    kind_of,
+    family_named,
+    family_of,
     parameters_of,
     registered,
     tokenizer_named,
@@ -57,8 +57,8 @@ from transformer.models.kinds import (
 
 FAST_PARTS = (BitDropout, PackedLinear)  # compute what those that they replace do
 
-# The models that come with the package, and what each knows
-COME_ALONG = {
+# The models that come with the package, by name, and what each knows
+BUNDLED_MODELS = {
     "bundled": "sentences of this project's grammar, English to German",
     "tatoeba": "everyday sentences, English to German",
     "chat": "answers to questions about translations",
@@ -66,19 +66,33 @@ COME_ALONG = {
 
 
 def bundled_folder(name: str = "bundled") -> Path:
-    """The folder of one of the models in `COME_ALONG`."""
+    """The folder of one of the models in `BUNDLED_MODELS`."""
     return data_folder() / "models" / name
 
 
 def folder_named(name: Path | str | None) -> Path:
-    """A model's folder, or that of the model of this name in `COME_ALONG`; the bundled one where
+    """A model's folder, or that of the model of this name in `BUNDLED_MODELS`; the bundled one where
     there is no name.
+
+    FileNotFoundError, naming what comes with the package, for a name of neither.
     """
     folder = Path(name or bundled_folder())
+    if folder.exists():
+        return folder
+    if str(name) in BUNDLED_MODELS:
+        return bundled_folder(str(name))
+    raise FileNotFoundError(unknown_name(str(name)))
+
+
+def unknown_name(name: str) -> str:
+    """What to say of a name that is no folder: the models that there are, the likeliest first."""
+    close = get_close_matches(name.lower(), BUNDLED_MODELS, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    others = [known for known in BUNDLED_MODELS if known not in close]
+    known = "; ".join(f"{n} ({BUNDLED_MODELS[n]})" for n in [*close, *others])
     return (
-        bundled_folder(name)
-        if str(name) in COME_ALONG and not folder.exists()
-        else folder
+        f"{name} is not there{meant}: name the folder of a trained model, or one that "
+        f"comes with the package: {known}"
     )
 
 
@@ -110,7 +124,8 @@ def save(
     """
     model = plain(model)
     check_plain(model)
-    folder, kind, part = Path(folder), kind_of(model, own=True), handed_part(model)
+    check_sequence_model(model)
+    folder, family, part = Path(folder), family_of(model, own=True), handed_part(model)
     check_buffers(model)
     said = {"config": json.dumps(asdict(model.config))}
     path = folder / "tokenizer.json"
@@ -122,8 +137,8 @@ def save(
     write_json(
         folder / "config.json",
         {
-            "kind": kind,
-            "about": asdict(about(model)),
+            "kind": family,
+            "about": asdict(model.about),
             "config": asdict(model.config),
             **({"handed": part} if part else {}),
         },
@@ -161,7 +176,7 @@ def named(one: object) -> str:
 
 
 def handed_part(model: nn.Module) -> str:
-    """The first part of a model that its kind does not build from its configuration, so that it was
+    """The first part of a model that its family does not build from its configuration, so that it was
     handed in; "" where there is none. `FAST_PARTS` compute what they replace.
     """
     with torch.device("meta"):
@@ -204,16 +219,13 @@ def read_config(path: Path) -> tuple:
         raise no_configuration(path, error) from None
     if not known:
         raise ValueError(
-            f"the model in {path.parent} is of the kind {saved['kind']!r}, which is not "
+            f"the model in {path.parent} is of the family {saved['kind']!r}, which is not "
             "registered: import the module that registers it first (--import); known are "
             f"{', '.join(registered())}"
         )
     try:
-        config = kind_named(saved["kind"]).config
+        config = family_named(saved["kind"]).config
         said = About(**saved["about"])
-        check_search(said.beam, said.alpha, 1)
-        if not isinstance(said.source, str) or not isinstance(said.target, str):
-            raise TypeError("a language is no text")
         return config(**saved["config"]), said
     except (KeyError, TypeError, ValueError) as error:
         raise no_configuration(path, error) from None
@@ -232,13 +244,13 @@ def handed_in(folder: Path) -> str:
     return read_json(folder / "config.json").get("handed", "")
 
 
-def load_model(folder: Path, **parts) -> nn.Module:
+def load_model(folder: Path, parts: Any = None) -> SequenceModel:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
     config, model_about = read_config(folder / "config.json")
-    if not parts and (part := handed_in(folder)):
+    if parts is None and (part := handed_in(folder)):
         raise ValueError(
             f"the model in {folder} was built with a part handed in ({part}): hand it "
-            "to load, too, or register a kind of model that has it (CONTRIBUTING.md)"
+            "to load, too, or register a family of models that has it (CONTRIBUTING.md)"
         )
     path = folder / "model.safetensors"
     tensors, said = load_weights(path)
@@ -247,17 +259,18 @@ def load_model(folder: Path, **parts) -> nn.Module:
     differ = any(now.get(name) != value for name, value in saved.items())
     if differ or not saved:  # sizes are believed only where the weights have them, too
         with torch.device("meta"):
-            check_fit(dict(build(config, **parts).named_parameters()), tensors, path)
+            check_fit(dict(build(config, parts).named_parameters()), tensors, path)
     if differ:
         raise ValueError(
             f"{folder / 'config.json'} is not the configuration that {path} was saved "
             "with: copy both again from the trained model"
         )
-    model = build(config, **parts)
-    if parts and (part := handed_in(folder)) and not handed_part(model):
+    model = build(config, parts)
+    part = "" if parts is None else handed_in(folder)
+    if part and not handed_part(model):
         raise ValueError(
             f"the model in {folder} was built with a part handed in ({part}), and "
-            "load was given none of its kind: hand it to load"
+            "load was given none like it: hand it to load"
         )
     load_parameters(model, tensors, path)
     model.about = model_about
@@ -303,12 +316,18 @@ def load_tokenizer(folder: Path, config) -> Tokenizer:
 
 
 def load(
-    folder: Path | str | None = None, device: str | torch.device = "cpu", **parts
-) -> tuple[nn.Module, Tokenizer]:
-    """A trained model and its tokenizer; `folder` may be a name in `COME_ALONG`, `device` "auto".
+    folder: Path | str | None = None,
+    device: str | torch.device = "cpu",
+    parts: Any = None,
+) -> tuple[SequenceModel, Tokenizer]:
+    """A trained model, in evaluation mode, and its tokenizer.
 
-    Raises FileNotFoundError or ValueError for a folder without a model, with an unfinished run,
-    or with a damaged file, and for a device that is not there.
+    folder: of a model that was trained or saved; or "bundled" (where not given), "tatoeba" or
+    "chat", which come with the package. device: "cpu", "cuda", "mps", or "auto", the fastest there
+    is. parts: what the model's class takes as `parts` (a `fast.model.Parts` of a Transformer), for a
+    model that was saved with a part handed in. Raises FileNotFoundError or ValueError for a folder
+    without a model, with an unfinished run, or with a damaged file, for a part that was handed in
+    and is not here, and for a device that is not there.
     """
     folder, device = folder_named(folder), choose_device(str(device))
     unfinished = (folder / "checkpoint.safetensors").is_file()
@@ -319,7 +338,7 @@ def load(
                 "train(..., resume=True), and in the end save(model, folder, tokenizer)"
             )
         raise ValueError(f"the run in {folder} is not finished; go on with: {how}")
-    model = load_model(folder, **parts)
+    model = load_model(folder, parts)
     tokenizer = load_tokenizer(folder, model.config)
     known = metadata_of(folder / "model.safetensors").get("tokenizer")
     if known not in (None, content_hash(folder / "tokenizer.json")):

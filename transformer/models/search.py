@@ -1,17 +1,35 @@
 """Searches over many sentences: cut into batches of like length, answered in the order given."""
 
-from collections.abc import Callable
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property, partial
 
+import torch
 from tqdm import tqdm
 
-from transformer.core.checks import check_extra, check_search, check_texts
-from transformer.core.protocol import about, longest_source
+from transformer.core.checks import (
+    check_deadline,
+    check_extra,
+    check_search,
+    check_texts,
+)
+from transformer.core.protocol import check_sequence_model, longest_source
 from transformer.core.white_space import is_blank, normalised
-from transformer.data import pad
+from transformer.data import WORD, pad
+from transformer.decoding import Hypothesis
 from transformer.fast.packed import packed
-from transformer.fast.search import beam_search, greedy_search, output_limit
+from transformer.fast.search import (
+    alarm,
+    greedy_tokens,
+    output_limit,
+    timed_beam_search,
+    timed_greedy_search,
+)
+from transformer.models.alignment import Alignment, align
 from transformer.models.checkpoint import check_plain
+from transformer.models.pieces import texts_of
 
 
 def check_sentences(encoded, max_positions):
@@ -27,9 +45,10 @@ def check_sentences(encoded, max_positions):
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
     """(beam, alpha), where not given those that travel with the model; ValueError out of range."""
     check_plain(model)
-    defaults = about(model)
-    beam = defaults.beam if beam is None else beam
-    alpha = defaults.alpha if alpha is None else alpha
+    if beam is None or alpha is None:
+        check_sequence_model(model)
+    beam = model.about.beam if beam is None else beam
+    alpha = model.about.alpha if alpha is None else alpha
     check_search(beam, alpha, n_best=1)
     return beam, alpha
 
@@ -76,12 +95,28 @@ def together(model, lengths: list[int], extra: int) -> int:
     )
 
 
-def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) -> list:
-    """search(model, source ids (B, S)) -> B results, on batches of sentences of like length;
-    results in the order given."""
+def check_writes(model) -> None:
+    """ValueError for what stands around a model, and for one that has no search."""
     check_plain(model)
-    if model.start is None:
+    if model.initial_state is None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
+
+
+def in_batches(
+    model,
+    tokenizer,
+    sentences,
+    search,
+    beam: int,
+    how: Batching,
+    deadline: float | None = None,
+) -> list:
+    """search(model, source ids (B, S), seconds left or None) -> B results, on batches of sentences
+    of like length; results in the order given, None for those to which the deadline left no time.
+    """
+    check_deadline(deadline)
+    end = time.monotonic() + (math.inf if deadline is None else deadline)
+    check_writes(model)
     pad_id = model.eval().config.pad_id
     device = next(model.parameters()).device
     encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
@@ -90,7 +125,7 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
     results = [None] * len(encoded)
     quick = packed(model)
     room = how.batch_tokens or (ROOM_ON_CUDA if device.type == "cuda" else ROOM_ON_CPU)
-    while order:
+    while order and (left := end - time.monotonic()) > 0:
         longest = pad([encoded[order[0]]], pad_id)
         limit = output_limit(model, longest, how.extra).item()
         positions = beam * (longest.shape[1] + limit)  # in caches, of one sentence
@@ -98,7 +133,8 @@ def in_batches(model, tokenizer, sentences, search, beam: int, how: Batching) ->
         size = together(model, [len(encoded[i]) for i in order[:most]], how.extra)
         rows, order = order[:size], order[size:]
         source = pad([encoded[i] for i in rows], pad_id).to(device)
-        for i, result in zip(rows, search(quick, source)):
+        found = search(quick, source, None if deadline is None else left)
+        for i, result in zip(rows, found):
             results[i] = result
         how.progress(len(rows))
     return results
@@ -111,38 +147,100 @@ def translate(
     beam: int | None = None,
     alpha: float | None = None,
     how: Batching = Batching(),
+    deadline: float | None = None,
 ) -> list[str]:
     """Translate a list of sentences (beam=1: greedily), batched by length, in the order given.
 
     beam, alpha: where not given those that travel with the model (`model.about`). White space
     is normalised: one blank for each run of it, none at the ends. What holds nothing else has the
-    translation "". The model is left in evaluation mode. Raises ValueError for
-    a sentence longer than the model's positions, and for settings that `beam_search` refuses.
+    translation "". The model is left in evaluation mode. deadline: seconds that all of them may
+    take together; TimeoutError where some are not done by then (`translate_n_best` gives what
+    was found). Raises ValueError for a sentence longer than the model's positions, and for
+    settings that `beam_search` refuses.
     """
     sentences = [normalised(text) for text in check_texts(sentences)]
     beam, alpha = chosen(model, beam, alpha)
 
-    def search(model, source):
+    def search(model, source, left):
         if beam == 1:
-            return greedy_search(model, source, how.extra)
-        return [
-            best[0].tokens
-            for best in beam_search(model, source, beam, alpha, how.extra)
-        ]
+            outputs, done = timed_greedy_search(model, source, how.extra, left)
+        else:
+            found, done = timed_beam_search(
+                model, source, beam, alpha, how.extra, 1, left
+            )
+            outputs = [best[0].tokens for best in found]
+        return [tokens if whole else None for tokens, whole in zip(outputs, done)]
 
-    outputs = in_batches(model, tokenizer, sentences, search, beam, how)
+    outputs = in_batches(model, tokenizer, sentences, search, beam, how, deadline)
+    check_done(sentences, outputs, deadline)
     return [
         "" if is_blank(sentence) else tokenizer.decode(tokens)
         for sentence, tokens in zip(sentences, outputs)
     ]
 
 
+def check_done(sentences: list[str], outputs: list, deadline: float | None) -> None:
+    """TimeoutError where the deadline came before the end of some sentences: None in outputs."""
+    open_ones = [
+        number
+        for number, (sentence, tokens) in enumerate(zip(sentences, outputs), 1)
+        if tokens is None and not is_blank(sentence)
+    ]
+    if open_ones:
+        raise TimeoutError(
+            f"{len(open_ones)} of {len(sentences)} sentences are not translated after "
+            f"{deadline:g} s, the first of them number {open_ones[0]}: give them longer, "
+            "or take what translate_n_best finds by a deadline"
+        )
+
+
 @dataclass(frozen=True)
 class Translation:
-    """One entry of an n-best list: its text, and log P(Y | X) / lp(Y) in nats."""
+    """One entry of an n-best list. Printed, it is score and text.
+
+    text: the translation. score: log P(Y | X) / lp(Y) in nats. tokens: its pieces as strings, a
+    space before one that begins a word. source: the sentence, as it was read. finished: False
+    where a deadline stopped the search: the text is then the best that had ended till then, which a
+    longer search might have bettered, or, where nothing had ended, a beginning.
+    """
 
     text: str
     score: float
+    tokens: tuple[str, ...] = ()
+    source: str = ""
+    finished: bool = True
+
+    @cached_property
+    def alignment(self) -> Alignment:
+        """Which source word each word looks at: `align` of source and text.
+
+        Computed when it is first asked for, by the model as it is then, which the entry holds. A
+        copy by pickle has no model: ValueError there, unless it had been asked for before.
+        """
+        if "aligned" not in self.__dict__:
+            raise ValueError(
+                "this translation is a copy without its model: ask for its alignment "
+                "before copying, or for align(model, tokenizer, [(source, text)])"
+            )
+        return self.__dict__["aligned"]()[0]
+
+    def __getstate__(self) -> dict:
+        return {k: v for k, v in self.__dict__.items() if k != "aligned"}
+
+    def __str__(self) -> str:
+        end = "" if self.finished else " (stopped by the deadline)"
+        return f"{self.score:7.3f}  {self.text}{end}"
+
+
+def entry_of(
+    model, tokenizer, source: str, found: Hypothesis, finished: bool
+) -> Translation:
+    """The `Translation` of a sentence that a search has found."""
+    text, tokens = tokenizer.decode(found.tokens), texts_of(tokenizer, found.tokens)
+    entry = Translation(text, found.score, tokens, source, finished)
+    # no field, so that it is neither compared nor saved
+    entry.__dict__["aligned"] = partial(align, model, tokenizer, [(source, text)])
+    return entry
 
 
 def translate_n_best(
@@ -153,27 +251,76 @@ def translate_n_best(
     beam: int | None = None,
     alpha: float | None = None,
     how: Batching = Batching(),
+    deadline: float | None = None,
 ) -> list[list[Translation]]:
     """For each sentence a list of its n_best `Translation`s, best first, as many as the beam where
     not given; the rest as in `translate`.
 
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
-    differ.
+    differ. deadline: seconds that all sentences may take together. Entries of a sentence whose search
+    it stopped say so (`finished` is False): they are the best outputs that had ended till then, or,
+    where none had, beginnings; the text of one that was not begun is "".
     """
     sentences = [normalised(text) for text in check_texts(sentences)]
     beam, alpha = chosen(model, beam, alpha)
     wanted = beam if n_best is None else n_best
+    check_search(beam, alpha, wanted)
 
-    def search(model, source):
-        return beam_search(model, source, beam, alpha, how.extra, wanted)
+    def search(model, source, left):
+        lists, done = timed_beam_search(
+            model, source, beam, alpha, how.extra, wanted, left
+        )
+        return [[(h, whole) for h in some] for some, whole in zip(lists, done)]
 
-    lists = in_batches(model, tokenizer, sentences, search, beam, how)
-    return [
-        [Translation("", 0.0)]
-        if is_blank(sentence)
-        else [Translation(tokenizer.decode(h.tokens), h.score) for h in hypotheses]
-        for sentence, hypotheses in zip(sentences, lists)
+    lists = in_batches(model, tokenizer, sentences, search, beam, how, deadline)
+    nothing = Hypothesis([], 0.0)  # log P of no tokens
+    found = [
+        [(nothing, True)] if is_blank(text) else entries or [(nothing, False)]
+        for text, entries in zip(sentences, lists)
     ]
+    return [
+        [entry_of(model, tokenizer, text, *entry) for entry in entries]
+        for text, entries in zip(sentences, found)
+    ]
+
+
+def stream(
+    model, tokenizer, sentence: str, extra: int = 50, deadline: float | None = None
+) -> Iterator[str]:
+    """Yield a sentence's greedy translation word by word, as soon as each is written.
+
+    A piece is a word or a mark, with the white space before it; joined they are exactly
+    translate(model, tokenizer, [sentence], beam=1)[0]. extra: tokens that the output may have more
+    than its source. deadline: seconds from the call; TimeoutError where the sentence has not come to
+    its end by then, after all words that have. The model is left in evaluation mode. ValueError,
+    before the first word, for what `translate` refuses.
+    """
+    passed = alarm(deadline)
+    (sentence,) = [normalised(text) for text in check_texts([sentence])]
+    check_extra(extra)
+    check_writes(model)
+    model.eval()
+    if is_blank(sentence):
+        return words_of(tokenizer, ())
+    encoded = [*tokenizer.encode(sentence), tokenizer.eos_id]
+    check_sentences([encoded], longest_source(model))
+    source = torch.tensor([encoded], device=next(model.parameters()).device)
+    return words_of(tokenizer, greedy_tokens(packed(model), source, extra, passed))
+
+
+def words_of(tokenizer, tokens: Iterable[int]) -> Iterator[str]:
+    """The text of tokens, cut before each word: a word is given once the next one has begun."""
+    ids: list[int] = []
+    text, told = "", 0
+    for token in tokens:
+        ids.append(token)
+        text = tokenizer.decode(ids)
+        whole = text.rstrip("\ufffd")  # without a part of a character
+        for word in list(WORD.finditer(whole, told))[:-1]:  # the last may go on
+            yield text[told : word.end()]
+            told = word.end()
+    if text[told:]:
+        yield text[told:]
 
 
 def translate_all(

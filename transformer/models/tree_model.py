@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import causal_mask
-from transformer.core.state import State
+from transformer.core.state import DecoderState
 from transformer.data import SPECIALS, BytePairs, train_bpe
 from transformer.embeddings import Projection
 from transformer.fast.embeddings import Embedding
@@ -237,8 +237,8 @@ class TreeTransformer(Transformer):
             start=start,
         )
 
-    def start(self, source: Tensor, new_cache) -> State:
+    def initial_state(self, source: Tensor, new_cache) -> DecoderState:
         """As in `Transformer`, with a `Written` as the last of the caches."""
-        state = super().start(source, new_cache)
+        state = super().initial_state(source, new_cache)
         state.caches.append((Written(), new_cache()))  # caches come in pairs
         return state

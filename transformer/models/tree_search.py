@@ -56,12 +56,14 @@ class OnlyTrees(nn.Module):
         self.register_buffer("kind", kinds(symbols), persistent=False)
         self.register_buffer("closes", closing_of(symbols), persistent=False)
 
-    def start(self, source: Tensor, new_cache) -> TreeState:
+    def initial_state(self, source: Tensor, new_cache) -> TreeState:
         """The state of a search that has read source ids (B, S)."""
         pieces = (source != self.config.pad_id).sum(dim=1)
         room = (pieces + self.extra).clamp(max=self.config.max_positions)
         return TreeState(
-            self.model.start(source, new_cache), self.model.lengths(source), room
+            self.model.initial_state(source, new_cache),
+            self.model.lengths(source),
+            room,
         )
 
     def allowed(self, state: TreeState) -> Tensor:

@@ -23,7 +23,7 @@ from transformer.core.weights import load_parameters
 from transformer.corpora.download import sha256_of
 from transformer.hardware import choose_precision
 from transformer.models.checkpoint import average_checkpoints, progress_in
-from transformer.models.kinds import kind_named, kind_of
+from transformer.models.families import family_named, family_of
 from transformer.runs.experiment import (
     Experiment,
     Sentences,
@@ -81,7 +81,7 @@ def experiment_in(saved: dict) -> Experiment:
     }
     names = ("reverse", "source_language", "target_language")
     more = {name: saved[name] for name in names if name in saved}
-    config = kind_named(saved.get("kind", "transformer")).config
+    config = family_named(saved.get("kind", "transformer")).config
     return Experiment(
         saved["corpus"],
         **files,
@@ -131,7 +131,7 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "source_language": source,
         "target_language": target,
         "init": None if e.init is None else str(e.init),
-        "kind": kind_of(e.model, own=True),
+        "kind": family_of(e.model, own=True),
         "model": asdict(e.model),
         "training": asdict(e.training) | {"schedule": name_of(e.training.schedule)},
     }
@@ -139,7 +139,7 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
 
 def family_and_settings(e: Experiment) -> dict:
     """An experiment's settings by name, those of training among them."""
-    return {"family": kind_of(e.model), **vars(e), **vars(e.training)}
+    return {"family": family_of(e.model), **vars(e), **vars(e.training)}
 
 
 def check_same_data(e: Experiment) -> None:

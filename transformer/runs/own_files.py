@@ -11,7 +11,7 @@ import torch
 from transformer.core.distributed import rank, rank_zero_first, sum_over_processes
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.fast.training import fast_training
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.runs.experiment import Experiment, Sentences
 from transformer.runs.folder import check_unused
 from transformer.runs.monitor import TIMED

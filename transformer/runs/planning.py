@@ -13,7 +13,7 @@ import numpy as np
 
 from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.model import TransformerConfig
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.models.pretrained import check_memory
 from transformer.runs.batches import lengths_of
 from transformer.runs.monitor import clock

@@ -9,7 +9,7 @@ registers under a name of its own.
 from dataclasses import fields, replace
 
 from transformer.fast.model import TransformerConfig
-from transformer.models.kinds import kind_named
+from transformer.models.families import family_named
 from transformer.runs.training import TrainingConfig
 
 RECIPES = {
@@ -173,26 +173,26 @@ def search_of(corpus: str) -> tuple[int, float]:
     return SEARCH.get(corpus, (4, 0.6))
 
 
-def sized(model, kind: str, preset: str | None):
-    """A configuration of a kind: a preset, or what it shares with the configuration `model`."""
-    config = kind_named(kind).config
+def sized(model, family: str, preset: str | None):
+    """A configuration of a family: a preset, or what it shares with the configuration `model`."""
+    config = family_named(family).config
     if preset is None:
         shared = [f.name for f in fields(config) if hasattr(model, f.name)]
         return config(**{name: getattr(model, name) for name in shared})
     if not hasattr(config, "preset"):
         raise ValueError(
-            f"a model of the kind {kind} has no presets: name its sizes one by one"
+            f"a model of the family {family} has no presets: name its sizes one by one"
         )
     return config.preset(preset, vocab_size=model.vocab_size)
 
 
-def recipe(corpus: str, preset: str | None = None, kind: str = "transformer") -> dict:
+def recipe(corpus: str, preset: str | None = None, family: str = "transformer") -> dict:
     """{"model", "training"} for a corpus, or "files"; preset names another size.
 
-    On wmt14 big is trained as in the paper. Another kind of model takes over the sizes that it has.
+    On wmt14 big is trained as in the paper. Another family of models takes over the sizes that it has.
     """
     found = dict(RECIPES.get(corpus, RECIPES["files"]))
-    found["model"] = sized(found["model"], kind, preset)
-    if (corpus, preset, kind) == ("wmt14", "big", "transformer"):
+    found["model"] = sized(found["model"], family, preset)
+    if (corpus, preset, family) == ("wmt14", "big", "transformer"):
         found["training"] = WMT14_BIG
     return found

@@ -26,7 +26,7 @@ from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
 from transformer.models.checkpoint import named_weights
-from transformer.models.kinds import build_fast
+from transformer.models.families import build_fast
 from transformer.models.pretrained import (
     check_memory,
     folder_named,
@@ -102,7 +102,7 @@ def make_validator(
 
     def validate(model):
         figures = held_out_loss(model, encoded)
-        if model.start is None:  # it writes nothing
+        if model.initial_state is None:  # it writes nothing
             return figures
         outputs = translate(model, tokenizer, sources, beam=1)
         into = languages(e)[1]

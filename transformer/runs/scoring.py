@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformer.core.files import existing, read_json, write_json
-from transformer.core.protocol import about
 from transformer.corpora import languages_of, read_corpus, read_parallel
 from transformer.models.evaluation import evaluate
 from transformer.models.pretrained import folder_named, load
@@ -131,7 +130,7 @@ def pairs_of(s: Scoring, run: Experiment | None, model, corpus: str | None) -> l
         return read_parallel(*files_of(s, s.split))
     if corpus is None:
         return held_out_pairs(replace(run, reverse=s.reverse))
-    own = about(model)
+    own = model.about
     reverse = s.reverse or languages_of(corpus) == (own.target, own.source)
     return read_corpus(corpus, s.split, reverse)
 
@@ -157,10 +156,10 @@ def score(
     started = time.monotonic()
     pairs = pairs_of(s, run, model, corpus)[:most]
     label = corpus or (s.source_file or run.source_file).name
-    language = s.language or about(model).target
+    language = s.language or model.about.target
     search = chosen(model, s.beam, s.alpha)
-    if evaluators and about(model).target in evaluators:
-        report = evaluators[about(model).target](model, tokenizer, pairs, *search, name)
+    if evaluators and model.about.target in evaluators:
+        report = evaluators[model.about.target](model, tokenizer, pairs, *search, name)
     else:
         report = {
             "language": language,

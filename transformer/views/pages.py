@@ -14,12 +14,12 @@ from urllib.parse import quote
 import torch
 
 from transformer.core.checks import sides_of
-from transformer.core.protocol import about, longest_source
+from transformer.core.protocol import longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
 from transformer.core.white_space import normalised
 from transformer.corpora import Example
-from transformer.models.kinds import kind_named
+from transformer.models.families import family_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
 from transformer.models.search import check_sentences, translate
@@ -44,9 +44,9 @@ MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialog
 # What the page holds
 
 
-def why_still(model, kind: str = "transformer") -> str:
-    """Why a page that knows one kind of models cannot compute this one; "" where it can."""
-    if type(model.config) is not kind_named(kind).config or handed_part(model):
+def why_still(model, family: str = "transformer") -> str:
+    """Why a page that knows one family of models cannot compute this one; "" where it can."""
+    if type(model.config) is not family_named(family).config or handed_part(model):
         return "This model has parts that the page cannot compute."
     if (count := count_parameters(model)) > LARGEST:
         return (
@@ -198,15 +198,15 @@ def view(model, tokenizer, sentences, turn: Turn | None = None) -> Widget:
     or longer than the model's positions, and for a turn of words that are not there or of a model
     that the page cannot compute.
     """
-    entries, own, still = entries_of(sentences), about(model), why_still(model)
+    entries, own, still = entries_of(sentences), model.about, why_still(model)
     encoded = encoded_texts(tokenizer, entries)
     check_sentences(encoded, longest_source(model))
     if turn and still:
         raise ValueError(f"no page can turn a head of this model. {still}")
     start = turn and turn.start(tokenizer, entries[0]["source"])
     data = {
-        "source": own.source,
-        "target": own.target,
+        "source": own.source or "",
+        "target": own.target or "",
         "beam": own.beam,
         "alpha": own.alpha,
         "still": still,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from transformer.fast.model import TransformerConfig
-from transformer.models.kinds import parameters_of
+from transformer.models.families import parameters_of
 from transformer.teaching.exercises import Exercise
 
 

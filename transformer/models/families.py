@@ -1,9 +1,9 @@
-"""The kinds of models, by name: what builds each, and the configuration by which it is told.
+"""The families of models, by name: what builds each, and the configuration by which it is told.
 
     register("mine", MyModel, MyConfig)
 
-makes a kind of one's own known to training, saving, loading and the command line. The package's own
-are imported when they are first asked for: a Transformer needs no notebook 25.
+makes a family of one's own known to training, saving, loading and the command line (`--family mine`).
+A folder's config.json has the name as "kind". The package's own are imported when they are first asked for: a Transformer needs no notebook 25.
 """
 
 from collections.abc import Callable
@@ -21,31 +21,33 @@ from transformer.fast import FAST
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What builds a kind of model from its configuration (a class, or a function), and the
+class Family:
+    """What builds a family's model from its configuration (a class, or a function), and the
     configuration's class; or where they are, "package.module:Name"."""
 
     model: Callable[..., nn.Module] | str
     config: type | str
 
 
-KINDS = {
-    "transformer": Kind(
+FAMILIES = {
+    "transformer": Family(
         "transformer.fast.model:Transformer", "transformer.fast.model:TransformerConfig"
     ),
-    "recurrence": Kind(
+    "recurrence": Family(
         "transformer.fast.recurrence:RecurrentEncoderDecoder",
         "transformer.fast.recurrence:RecurrenceConfig",
     ),
-    "convolution": Kind(
+    "convolution": Family(
         "transformer.fast.convolution:ConvolutionalEncoderDecoder",
         "transformer.fast.convolution:ConvolutionConfig",
     ),
-    "language": Kind(
+    "language": Family(
         "transformer.language:LanguageModel", "transformer.language:LanguageConfig"
     ),
-    "marian": Kind("transformer.imported:marian", "transformer.imported:MarianConfig"),
-    "gpt2": Kind("transformer.imported:gpt2", "transformer.imported:GPT2Config"),
+    "marian": Family(
+        "transformer.imported:marian", "transformer.imported:MarianConfig"
+    ),
+    "gpt2": Family("transformer.imported:gpt2", "transformer.imported:GPT2Config"),
 }
 
 # what a tokenizer.json says it is, and the class that reads it; one that says nothing is the first
@@ -69,32 +71,32 @@ def imported(class_or_place: Any) -> Any:
 
 
 def register(name: str, model: Callable[..., nn.Module], config: type) -> None:
-    """Make a kind of model known by its name; a name that is taken gets the new classes.
+    """Make a family of models known by its name; a name that is taken gets the new classes.
 
-    ValueError where the configuration's class, by which a kind is told, belongs to another.
+    ValueError where the configuration's class, by which a family is told, belongs to another.
     """
-    for other, known in KINDS.items():
+    for other, known in FAMILIES.items():
         if other != name and known.config in (config, place_of(config)):
             raise ValueError(
                 f"{place_of(config)} is the configuration of {other}: give {name} one "
                 "of another name, if only derived from it by `pass`"
             )
-    KINDS[name] = Kind(model, config)
+    FAMILIES[name] = Family(model, config)
 
 
 def registered() -> tuple[str, ...]:
-    """The names of all kinds."""
-    return tuple(KINDS)
+    """The names of all families."""
+    return tuple(FAMILIES)
 
 
-def kind_named(name: str) -> Kind:
-    """The kind with its classes imported; ValueError, listing all, for a name that is none."""
-    if name not in KINDS:
+def family_named(name: str) -> Family:
+    """The family with its classes imported; ValueError, listing all, for a name that is none."""
+    if name not in FAMILIES:
         raise ValueError(
-            f"unknown kind of model {name!r}: choose one of {', '.join(KINDS)}, or "
+            f"unknown family of models {name!r}: choose one of {', '.join(FAMILIES)}, or "
             "import the module that registers it first (--import)"
         )
-    return Kind(imported(KINDS[name].model), imported(KINDS[name].config))
+    return Family(imported(FAMILIES[name].model), imported(FAMILIES[name].config))
 
 
 def tokenizer_named(name: str) -> Any:
@@ -102,33 +104,38 @@ def tokenizer_named(name: str) -> Any:
     return imported(TOKENIZERS[name])
 
 
-def kind_of(model_or_config: Any, own: bool = False) -> str:
-    """The name of a model's or a configuration's kind, or of one that its class is derived from.
+def family_of(model_or_config: Any, own: bool = False) -> str:
+    """The name of a model's or a configuration's family, or of one that its class is derived from.
 
     own: of its class itself, as `load` needs it. ValueError where it is not registered.
     """
     config = getattr(model_or_config, "config", model_or_config)
     for base in type(config).__mro__[: 1 if own else None]:
-        for name, kind in KINDS.items():
-            if kind.config in (base, place_of(base)):
+        for name, family in FAMILIES.items():
+            if family.config in (base, place_of(base)):
                 return name
     raise ValueError(
-        f"{type(config).__name__} belongs to no kind of model: register it first "
+        f"{type(config).__name__} belongs to no family of models: register it first "
         "(transformer.register)"
     )
 
 
-def build(config: SequenceConfig, **parts: Any) -> nn.Module:
-    """The model of a configuration, with fresh weights; parts go to the model's class."""
-    return kind_named(kind_of(config)).model(config, **parts)
+def build(config: SequenceConfig, parts: Any = None) -> Any:
+    """The model of a configuration, with fresh weights.
+
+    parts: what the family's class takes as `parts`, where it takes any (`fast.model.Parts` of a
+    Transformer); its own where not given.
+    """
+    model = family_named(family_of(config)).model
+    return model(config) if parts is None else model(config, parts=parts)
 
 
 TAKES_PARTS = ("transformer", "language")
 
 
 def build_fast(config: SequenceConfig) -> nn.Module:
-    """The model of a configuration with fresh weights, from fast parts where its kind has any."""
-    if kind_of(config) in TAKES_PARTS:
+    """The model of a configuration with fresh weights, from fast parts where its family has any."""
+    if family_of(config) in TAKES_PARTS:
         return build(config, parts=FAST)
     return build(config)
 
