@@ -2,10 +2,12 @@
 
 import collections
 import json
+from pathlib import Path
 
 import pytest
 from test_cli import SIZES, SPEED, call
 
+from transformer.core import weights
 from transformer.corpora import bundled, download, lines
 from transformer.corpora.registry import File
 from transformer.data import Tokenizer
@@ -33,6 +35,25 @@ def counted(monkeypatch):
     return count
 
 
+@pytest.fixture
+def read(monkeypatch):
+    """How often each file was read whole, by name."""
+    calls = collections.Counter()
+
+    def count(name):
+        function = getattr(Path, name)
+
+        def counting(path, *arguments, **named):
+            calls[path.name] += 1
+            return function(path, *arguments, **named)
+
+        monkeypatch.setattr(Path, name, counting)
+
+    count("read_text")
+    count("read_bytes")
+    return calls
+
+
 def test_a_corpus_is_parsed_once_and_the_tokenizer_saved_once(counted, tmp_path):
     read = counted(bundled, "read_bundled")
     saved = counted(Tokenizer, "save")
@@ -56,12 +77,27 @@ def test_own_files_are_parsed_once(counted, own_files, tmp_path):
     assert parsed["stream_parallel"] == 1
 
 
-def test_a_model_is_built_once_when_it_loads(counted, tmp_path):
+def test_a_model_is_built_once_when_it_loads(counted, read, tmp_path):
     sizes = [*SIZES, "--folder", tmp_path / "run"]
     assert call("train", "--corpus", "bundled", *sizes, *SPEED).status == 0
     built = counted(pretrained, "build")
+    looked_through = counted(weights, "check_numbers")
+    read.clear()
     pretrained.load(tmp_path / "run")
     assert built["build"] == 1
+    assert read["tokenizer.json"] == 1
+    assert looked_through["check_numbers"] == 0
+
+
+@pytest.mark.parametrize("name", sorted(pretrained.COME_ALONG))
+def test_a_model_that_comes_along_is_built_once_and_read_once(counted, read, name):
+    """What a checksum vouches for is not looked through again."""
+    built = counted(pretrained, "build")
+    looked_through = counted(weights, "check_numbers")
+    pretrained.load(name)
+    assert built["build"] == 1
+    assert read["tokenizer.json"] == 1
+    assert looked_through["check_numbers"] == 0
 
 
 def test_a_registered_file_is_hashed_when_it_is_new_or_changed(

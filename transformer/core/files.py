@@ -94,16 +94,13 @@ def existing(path: str | Path, otherwise: str) -> Path:
     return Path(path)
 
 
-def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
-    """The byte pairs in a tokenizer.json that has these marks.
-
-    Raises FileNotFoundError or ValueError where it is missing or damaged.
-    """
+def read_bpe(text: str, path: str | Path, marks: Sequence[str]) -> Any:
+    """The byte pairs in the text of a tokenizer.json that has these marks; ValueError, naming its
+    path, where it is damaged."""
     from tokenizers import Tokenizer
 
-    existing(path, "a model's folder needs the tokenizer it was trained with")
     try:
-        bpe = Tokenizer.from_str(Path(path).read_text(encoding="utf8"))
+        bpe = Tokenizer.from_str(text)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # the library raises plain Exception, and panics
@@ -116,6 +113,21 @@ def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
             "copy it again from the trained model"
         )
     return bpe
+
+
+def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
+    """The byte pairs in a tokenizer.json that has these marks.
+
+    Raises FileNotFoundError or ValueError where it is missing or damaged.
+    """
+    path = existing(path, "a model's folder needs the tokenizer it was trained with")
+    try:
+        text = path.read_text(encoding="utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is not a tokenizer ({error}): copy it again from the trained model"
+        ) from None
+    return read_bpe(text, path, marks)
 
 
 def data_folder() -> Path:
@@ -139,8 +151,13 @@ def prepare_folder(folder: Path, option: str = "--folder") -> None:
 
 def read_json(path: Path) -> Any:
     """What a file of JSON holds; ValueError, saying where it breaks, for something else."""
+    return parse_json(path.read_text(encoding="utf8"))
+
+
+def parse_json(text: str) -> Any:
+    """What a text of JSON says; ValueError, saying where it breaks, for something else."""
     try:
-        return json.loads(path.read_text(encoding="utf8"))
+        return json.loads(text)
     except json.JSONDecodeError as error:
         what = (
             f"it breaks in line {error.lineno}, column {error.colno}"

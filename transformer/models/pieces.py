@@ -104,9 +104,9 @@ class Described:
     said: dict
 
     @classmethod
-    def load(cls, path: str | Path):
-        """What `save` wrote; ValueError where it is damaged."""
-        return made(lambda: cls(read_json(Path(path))), path)
+    def made_of(cls, said: dict, path: Path):
+        """That of what `save` wrote; ValueError, naming the file's path, where it is damaged."""
+        return made(lambda: cls(said), path)
 
     def save(self, path: str | Path) -> None:
         """Write tokenizer.json."""

@@ -304,7 +304,7 @@ class Trainer:
         progress = self.progress
         config = self.config
         if progress.finished(config) or progress.update % config.save_every == 0:
-            check_weights(self.model.named_parameters())
+            check_weights(self.model)
             row = progress.row(self.meter.read())
             row |= self.figures(row)
             progress.add(row)
