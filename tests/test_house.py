@@ -490,6 +490,16 @@ def test_modules_have_notebooks():
     assert set(NUMBER) <= set(MODULES)
 
 
+def test_evidence_reads_records():
+    """A page computes with what others have measured: no model, no training, no torch."""
+    for page in pairs.evidence():
+        for cell in code_cells(page):
+            tree = tree_of(cell)
+            kinds = {outermost(target) for _, target in imports(tree)}
+            assert kinds <= {"__init__", "core", "corpora", "views"}, page.name
+            assert not re.search(r"\btorch\b|\bload\(", cell.source), page.name
+
+
 def test_evidence_is_that_of_a_chapter():
     """notebooks/evidence/16_translation.ipynb holds what notebooks/16_translation.ipynb claims."""
     stems = {path.stem for path in (ROOT / "notebooks" / "evidence").glob("*.ipynb")}
