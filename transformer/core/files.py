@@ -94,19 +94,27 @@ def existing(path: str | Path, otherwise: str) -> Path:
     return Path(path)
 
 
+@contextmanager
+def readable_as(what: str, path: str | Path, remedy: str) -> Iterator[None]:
+    """Around what reads a file by the library tokenizers: ValueError, in one sentence, for errors.
+
+    The library raises plain Exception, and panics, which are no Exception.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise ValueError(f"{path} is not {what} ({error}): {remedy}") from None
+
+
 def read_bpe(text: str, path: str | Path, marks: Sequence[str]) -> Any:
     """The byte pairs in the text of a tokenizer.json that has these marks; ValueError, naming its
     path, where it is damaged."""
     from tokenizers import Tokenizer
 
-    try:
+    with readable_as("a tokenizer", path, "copy it again from the trained model"):
         bpe = Tokenizer.from_str(text)
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the library raises plain Exception, and panics
-        raise ValueError(
-            f"{path} is not a tokenizer ({error}): copy it again from the trained model"
-        ) from None
     if any(bpe.token_to_id(mark) is None for mark in marks):
         raise ValueError(
             f"{path} lacks the marks {' '.join(marks)}: "
@@ -121,12 +129,8 @@ def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
     Raises FileNotFoundError or ValueError where it is missing or damaged.
     """
     path = existing(path, "a model's folder needs the tokenizer it was trained with")
-    try:
+    with readable_as("a tokenizer", path, "copy it again from the trained model"):
         text = path.read_text(encoding="utf8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} is not a tokenizer ({error}): copy it again from the trained model"
-        ) from None
     return read_bpe(text, path, marks)
 
 
