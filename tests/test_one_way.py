@@ -145,7 +145,7 @@ def test_a_model_is_built_once_when_it_loads(counted, read, tmp_path):
     assert looked_through["check_numbers"] == 0
 
 
-@pytest.mark.parametrize("name", sorted(pretrained.COME_ALONG))
+@pytest.mark.parametrize("name", sorted(pretrained.BUNDLED_MODELS))
 def test_a_model_that_comes_along_is_built_once_and_read_once(counted, read, name):
     """What a checksum vouches for is not looked through again."""
     built = counted(pretrained, "build")
