@@ -36,3 +36,12 @@ def shown(frame: Any) -> Any:
         lines.append([name, *values])
     rows = [" | ".join(str(entry) for entry in line) for line in lines]
     return Markdown("\n".join(f"| {row} |" for row in rows))
+
+
+def listed(rows: list[dict[str, Any]]) -> Any:
+    """Rows with the same names, as a table in Markdown without a first column of its own."""
+    from IPython.display import Markdown
+
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(row.values() for row in rows)]
+    cells = [" | ".join(str(entry) for entry in line) for line in lines]
+    return Markdown("\n".join(f"| {row} |" for row in cells))
