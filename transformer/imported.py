@@ -15,7 +15,11 @@
 # import sys
 #
 # if "google.colab" in sys.modules:
-#     %pip install -q git+https://github.com/OWNER/annotated-attention
+#     # This book has no address yet. Upload its wheel: python -m pip wheel --no-deps .
+#     from google.colab import files
+#
+#     wheel = next(iter(files.upload()))
+#     %pip install -q {wheel}
 
 # %% [markdown]
 # **No published weights were loaded on the machine that executed this notebook; it has no network.** The folders below have the published form and random numbers. The section "From the command line" says how to do the same with a folder that you download.
