@@ -36,6 +36,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
 }
 PICTURES = ("its.png", "live.png")
+SENTENCE = "The cat that saw the dog lost its ball."  # of the README's picture
 READ, FOUND = "Three ways to read", "Five things we found"  # headings of the README
 QUESTION = re.compile(r"question-(\d\d)")
 
@@ -162,7 +163,7 @@ LIVE_FRAME = (
     'sandbox="allow-scripts"></iframe>\n'
 )
 LIVE_PAGE = "_static/live.html"
-# On the front page it is loaded when everything else is there.
+# On the front page it is loaded when everything else is there; its head is turned as in the picture.
 LIVE_LATER = """<div class="live"><p>The model is loading, {size:.1f} MB ...</p></div>
 <script>
 addEventListener("load", () => {{
@@ -250,7 +251,7 @@ def front_page(url):
     lines = [
         "# Attention, annotated",
         texts[""],
-        LIVE_LATER.format(size=live_size(), page=LIVE_PAGE),
+        live_later(),
         "## Two commands",
         texts["Two commands"],
         f"## {READ}",
@@ -377,6 +378,16 @@ def live_size():
     from transformer.core.weights import count_parameters
 
     return count_parameters(load()[0]) * 2 * 4 / 3 / 1e6
+
+
+def live_later():
+    """The page with the bundled model for the front page: the README's picture, to be moved."""
+    from transformer import load, view
+    from transformer.views.turn import Turn
+
+    turned = view(*load(), SENTENCE, Turn("its", "dog", layer=0, head=2))
+    page = f"{LIVE_PAGE}#{turned.fragment}"
+    return LIVE_LATER.format(page=page, size=live_size())
 
 
 def live_on_a_click(picture, folder, fragment=""):
