@@ -154,7 +154,9 @@ def test_the_shortest_way_takes_an_hour():
     text = prose("README.md")
     links = [f"[{stem[:2]}](notebooks/{stem}.ipynb)" for stem in reading.HOUR]
     assert f"**One hour** takes you through {' and '.join(links)}" in text
-    taken = [reading.minutes(ROOT / "notebooks" / f"{stem}.ipynb") for stem in reading.HOUR]
+    taken = [
+        reading.minutes(ROOT / "notebooks" / f"{stem}.ipynb") for stem in reading.HOUR
+    ]
     assert 45 <= sum(taken) <= 65
 
 

@@ -475,8 +475,8 @@ def test_links_of_the_repository(root):
         "[a](04_attention.ipynb#b) [r](../index.md) [f](https://github.com/x/y/blob/main/data/README.md) "
         "[h](http://x) `[c](d)`"
     )
-    assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
-        "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)"
+    assert book.relink("![p](data/live.png) [l](LICENSE)", "", url) == (
+        "![p](data/live.png) [l](https://github.com/x/y/blob/main/LICENSE)"
     )
 
 

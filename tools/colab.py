@@ -115,7 +115,9 @@ def make_environment(folder):
         run("uv", "pip", "install", "--python", python, *wanted, env=environment)
     else:
         run(python, "-m", "pip", "install", *wanted)
-    colab = Path(run(python, "-c", "import site; print(site.getsitepackages()[0])").strip())
+    colab = Path(
+        run(python, "-c", "import site; print(site.getsitepackages()[0])").strip()
+    )
     (colab / "google" / "colab").mkdir(parents=True)
     (colab / "google" / "colab" / "__init__.py").write_text("", encoding="utf8")
     (colab / "google" / "colab" / "files.py").write_text(FILES, encoding="utf8")
@@ -142,7 +144,9 @@ def kernel_in(folder, python, wheel):
     startup = folder / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "00.py").write_text("import google.colab\n", encoding="utf8")
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MPLBACKEND")}
+    kept = {
+        k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "MPLBACKEND")
+    }
     return kept | {
         "JUPYTER_PATH": str(folder / "jupyter"),
         "IPYTHONDIR": str(folder / "ipython"),

@@ -89,12 +89,19 @@ def frames() -> list[Frame]:
             dragged, weights.tolist(), german, chances, title, hand, milliseconds
         )
 
-    start = "To translate “its”, one of the encoder's eight heads looks back for the owner."
+    start = (
+        "To translate “its”, one of the encoder's eight heads looks back for the owner."
+    )
     return [
         frame(0.0, start, False, 2600),
         frame(0.0, "Take its line …", True, 900),
         *(frame(way, "… and drag it to the dog.", True, 500) for way in DRAGGED[1:]),
-        frame(1.0, "The same English, one head turned: the ball has changed owners.", False, 3200),
+        frame(
+            1.0,
+            "The same English, one head turned: the ball has changed owners.",
+            False,
+            3200,
+        ),
     ]
 
 

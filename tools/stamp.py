@@ -15,7 +15,13 @@ from version import git
 
 ROOT = pairs.ROOT
 CITED = re.compile(r"^repository-code: *(\S+)", re.MULTILINE)
-DOCUMENTS = ("README.md", "INSTALL.md", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md")
+DOCUMENTS = (
+    "README.md",
+    "INSTALL.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+)
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)
 GITHUB = "https://github.com/"
 PLACEHOLDER = f"{GITHUB}OWNER/"

@@ -1032,4 +1032,4 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # ## Next
 #
-# This is the last of the notebooks on what came after the paper. [RESULTS.md](../RESULTS.md) has the measurements of the others; an appendix, [90](90_vocabulary.ipynb), is about torchtext.
+# This is the last of the notebooks on what came after the paper. [Evidence pages](evidence) have the measurements of the others; an appendix, [90](90_vocabulary.ipynb), is about torchtext.

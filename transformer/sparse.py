@@ -1022,4 +1022,4 @@ def evolve(
 #
 # ## Next
 #
-# [RESULTS.md](../RESULTS.md) has the measurements and the long runs of this notebook.
+# [Evidence 22](evidence/22_sparse.ipynb) has the measurements and the long runs of this notebook.
