@@ -88,14 +88,14 @@ def splitting_heads(d_model=512, h=8):
     for x, y, name, colours in blocks:
         cells(ax, (x, y - 0.8), (2.3, 1.6), 4, colours)
         ax.text(x + 1.15, y + 1.0, name, ha="center", weight="bold")
-    small = {"ha": "center", "va": "top", "size": 9, "color": GREY}
-    for x, y in ((0.1, middle), (4.5, PRODUCTS[-1]), (14.2, middle), (18.0, middle)):
-        ax.text(x + 1.15, y - 0.95, f"T × {d_model}", **small)
+    wide = [(0.1, middle), (4.5, PRODUCTS[-1]), (14.2, middle), (18.0, middle)]
+    small = {"va": "top", "size": 9, "color": GREY}
+    for x, y in wide:
+        ax.text(x + 1.15, y - 0.95, f"T × {d_model}", ha="center", **small)
     strips(ax, shades, h, middle)
     arrow(ax, (16.6, middle), (17.9, middle), colour=GREY)
     ax.text(17.2, middle + 0.2, "$W_O$", ha="center")
-    text = f"each head gets its strip of all three: {d_model // h} of the {d_model} columns"
-    ax.text(7.9, -2.1, text, va="top", color=GREY, size=9)
+    ax.text(7.9, -2.1, f"each head gets {d_model // h} columns of all three", **small)
     figure.alternative = (
         "Words pass three matrices, which make queries, keys and values of width "
         f"{d_model}; each is cut into {h} strips of {d_model // h}; head 1 attends "
