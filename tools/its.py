@@ -2,7 +2,7 @@
 
 A hand drags the line of "its" from the cat to the dog. Every frame is what the bundled model does:
 its head 3 in the first layer of the encoder gets that share of its weight on the dog, and the model
-translates. Programs that show no moving pictures show the last frame.
+translates. Programs that show no moving pictures show the first frame.
 """
 
 import io
@@ -30,7 +30,7 @@ SIZE, DPI = (10.0, 5.0), 120  # inches, dots per inch
 BIG, SMALL = 26, 14  # points
 BLUE, DEEP = style.IDEAS["attention"], style.DARK["attention"]
 TEXT, GERMAN = (1.7, 2.55), (0.95, 1.2)  # where the sentences start
-ARC, BARS = 3.3, 0.6  # heights
+ARC, BARS = 3.3, 0.75  # heights
 POINTER = [(0, 0), (0, -0.46), (0.11, -0.36), (0.18, -0.52), (0.26, -0.49)]
 POINTER += [(0.19, -0.33), (0.33, -0.33)]
 DRAGGED = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -94,8 +94,8 @@ def frames() -> list[Frame]:
     )
     return [
         frame(0.0, start, False, 2600),
-        frame(0.0, "Take its line …", True, 900),
-        *(frame(way, "… and drag it to the dog.", True, 500) for way in DRAGGED[1:]),
+        frame(0.0, "Take hold of the look …", True, 900),
+        *(frame(way, "… and turn it to the dog.", True, 500) for way in DRAGGED[1:]),
         frame(
             1.0,
             "The same English, one head turned: the ball has changed owners.",
@@ -135,24 +135,26 @@ def arc(start: float, end: float, height: float) -> tuple[np.ndarray, np.ndarray
     return start + (end - start) * way, ARC + rise
 
 
-def draw_line(ax, frame: Frame, its: float, ends: list[float]) -> None:
-    """The line of "its", dragged, and how its weight is shared."""
-    cat, dog = ends
-    end = cat + (dog - cat) * frame.dragged
-    x, y = arc(its, end, 0.3 + 0.16 * abs(its - end))
-    ax.plot(x, y, color=BLUE, linewidth=7, alpha=0.9, solid_capstyle="round")
+def draw_lines(ax, frame: Frame, its: float, ends: list[float], shares: list) -> None:
+    """The lines of "its" to both nouns, as thick as their weights; a hand pulls."""
+    for end, share in zip(ends, shares):
+        x, y = arc(its, end, 0.3 + 0.16 * abs(its - end))
+        look = {"linewidth": 0.8 + 7 * share, "alpha": 0.3 + 0.6 * share}
+        ax.plot(x, y, color=BLUE, solid_capstyle="round", **look)
     if frame.hand:
-        points = [(end + dx, y[-1] + 0.05 + dy) for dx, dy in POINTER]
-        ax.add_patch(
-            Polygon(points, facecolor="white", edgecolor=style.INK, lw=1.4, zorder=5)
-        )
+        cat, dog = ends
+        end = cat + (dog - cat) * frame.dragged
+        points = [(end + dx, ARC + 0.05 + dy) for dx, dy in POINTER]
+        look = {"facecolor": "white", "edgecolor": style.INK, "lw": 1.4, "zorder": 5}
+        ax.add_patch(Polygon(points, **look))
 
 
 def draw_english(ax, frame: Frame) -> None:
     words = SENTENCE.removesuffix(".").split() + ["."]
     written = write(ax, words, TEXT, {"its": BLUE})
     places = {word: written[words.index(word)][0] for word in (*OWNERS, "its")}
-    draw_line(ax, frame, places["its"], [places[noun] for noun in OWNERS])
+    shares = [frame.weights[words.index(noun)] for noun in OWNERS]
+    draw_lines(ax, frame, places["its"], [places[noun] for noun in OWNERS], shares)
     for noun, gender in GENDERS.items():
         share = frame.weights[words.index(noun)]
         note = f"{gender}\nweight {share:.0%}"
@@ -185,11 +187,13 @@ def draw_german(ax, frame: Frame) -> None:
     )
     ax.add_patch(box)
     middle, look = 7.1, {"fontsize": SMALL, "va": "center"}
-    ax.text(middle - 1.15, BARS, "next word:", ha="right", color=style.GREY, **look)
-    for row, (word, chance) in enumerate(frame.chances.items()):
-        height = BARS - 0.33 * row
+    ax.text(middle - 1.45, BARS, "next word:", ha="right", color=style.GREY, **look)
+    rest = {"any other": 1 - sum(frame.chances.values())}
+    for row, (word, chance) in enumerate((frame.chances | rest).items()):
+        height = BARS - 0.28 * row
         ax.text(middle - 0.2, height, word, ha="right", color=style.INK, **look)
-        ax.barh(height, 1.3 * chance, 0.17, left=middle - 0.05, color=BLUE)
+        colour = style.GREY if word in rest else BLUE
+        ax.barh(height, 1.3 * chance, 0.17, left=middle - 0.05, color=colour)
         ax.barh(height, 1.3, 0.17, left=middle - 0.05, color=style.LIGHT, zorder=0)
         ax.text(middle + 1.35, height, f"{chance:.0%}", color=style.GREY, **look)
 
@@ -213,7 +217,7 @@ def main() -> None:
     style.apply()
     shown = frames()
     pictures = [drawn(frame) for frame in shown]
-    pictures[-1].save(
+    pictures[0].save(
         pairs.ROOT / "data" / "its.png",
         save_all=True,
         default_image=True,

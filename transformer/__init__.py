@@ -28,6 +28,7 @@ RELEASE = "0.1.0"  # the last; tools/version.py makes each commit's version from
 HOMES = {
     "corpora": ["read_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
+    "fast.attention": ["MultiHeadAttention"],
     "fast.search": ["beam_search", "greedy_search"],
     "fast.model": ["Transformer", "TransformerConfig"],
     "views.pages": ["view"],

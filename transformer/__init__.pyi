@@ -4,6 +4,7 @@ from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
+from transformer.fast.attention import MultiHeadAttention as MultiHeadAttention
 from transformer.fast.model import Transformer as Transformer
 from transformer.fast.model import TransformerConfig as TransformerConfig
 from transformer.fast.search import beam_search as beam_search

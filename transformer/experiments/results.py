@@ -65,6 +65,7 @@ def families() -> dict[str, float]:
         "one_vector": test["rnn"],
         "with_attention": test["rnn-attention"],
         "looking_back": test["rnn-attention"] - test["rnn"],
+        "attention_alone": test["transformer"],
         "longer_sines": longer["transformer"],
         "longer_rotary": longer["rotary"],
         "longer_rnn": longer["rnn-attention"],
