@@ -52,6 +52,7 @@ from transformer.runs.folder import (
     average_last,
     check_same_data,
     check_unused,
+    continued,
     done_in,
     kept_weights,
     last_update,
@@ -285,6 +286,7 @@ def run_experiment(
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
     after Ctrl-C.
     """
+    e = continued(e) if e.resume else e
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
