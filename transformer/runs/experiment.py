@@ -61,7 +61,7 @@ class Experiment:
         name = "files" if own else self.corpus or "bundled"
         self.given = given = Given(self.model, self.training)
         known = recipe(name)
-        if self.init is not None and not self.resume:
+        if self.init is not None:
             self.begin_with(known)
             given = replace(given, model=self.model)
         if own and not self.resume and self.limits is None and not given.whole():
@@ -74,6 +74,10 @@ class Experiment:
     def begin_with(self, known: dict) -> None:
         """Take the configuration of the model to begin with, and a recipe's lower rate; its
         languages, too, where own files have not named theirs."""
+        if self.resume:
+            raise ValueError(
+                "init begins a new run and resume goes on with one: leave one of them out"
+            )
         folder = folder_named(self.init)
         config, about = read_config(folder / "config.json")
         model = config if self.model is None else changed(self.model, config, "model")

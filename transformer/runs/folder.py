@@ -99,8 +99,8 @@ def load_run(folder: Path) -> Experiment:
 
 def continued(e: Experiment) -> Experiment:
     """An experiment that resumes, with the settings of the run in its folder for those that it was
-    not given."""
-    if e.given.whole():
+    not given; a new one as it is."""
+    if not e.resume or e.given.whole():
         return e
     saved = load_run(e.folder)
     model, training = e.given.settle(saved.model, saved.training)
