@@ -1,6 +1,7 @@
 """A run on own files gets a plan in Python, too; a run begins with a trained model's weights and tokenizer."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from transformer import (
 from transformer.cli import parse
 from transformer.cli.train import experiment_of
 from transformer.core.weights import load_weights
-from transformer.runs.folder import load_run
+from transformer.runs.folder import load_run, read_log
 
 TINY = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(updates=4, batch_tokens=300, warmup=2, validate_every=2)
@@ -69,6 +70,23 @@ def test_what_is_given_counts_more_than_the_plan(files, tmp_path):
 def test_a_whole_configuration_is_no_plans_business(files, tmp_path):
     e = Experiment(**files, folder=tmp_path, model=TINY, training=TRAINING)
     assert run_experiment(e).training == TRAINING
+
+
+def test_a_run_goes_on_by_its_folder_alone(files, tmp_path):
+    settings = dict(updates=2, batch_tokens=300, validate_every=1)
+    e = Experiment(**files, folder=tmp_path, model=TINY, training=settings)
+    begun = run_experiment(e)
+    again = Experiment(folder=tmp_path, resume=True, training={"updates": 3})
+    again = run_experiment(again)
+    assert again.model == begun.model
+    assert again.training == replace(begun.training, updates=3)
+    assert [row["update"] for row in read_log(tmp_path)] == [1, 2, 3]
+
+
+def test_a_run_does_not_go_on_with_another_corpus(files, tmp_path):
+    run_experiment(Experiment(**files, folder=tmp_path, model=TINY, training=TRAINING))
+    with pytest.raises(ValueError, match="has corpus bundled, not multi30k"):
+        run_experiment(Experiment("multi30k", folder=tmp_path, resume=True))
 
 
 def test_single_settings_of_a_recipe():

@@ -91,12 +91,11 @@ class Train(Choice):
 
 def resumed(choice: Choice, names: set[str]) -> Experiment:
     """The run in the folder, with another family or size of model where one is given."""
-    if choice.init is not None:
-        raise ValueError(
-            "--init begins a new run and --resume goes on with one: leave one of them out"
-        )
     files = {"source_file": choice.source_file, "target_file": choice.target_file}
-    e = load_run(Experiment(choice.corpus, **files, folder=choice.folder).folder)
+    named = Experiment(
+        choice.corpus, **files, folder=choice.folder, resume=True, init=choice.init
+    )
+    e = load_run(named.folder)
     if "corpus" in names and e.source_file:
         raise ValueError(
             f"the run in {e.folder} is of your own files: resume it without --corpus"

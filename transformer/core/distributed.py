@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from inspect import signature
 from typing import Any
 
 import torch
 from torch import distributed, nn
 
-from transformer.core.interrupt import Interrupted
+from transformer.core.interrupt import Interrupted, ignore_next_sigterm
 
 
 def rank() -> int:
@@ -42,6 +43,7 @@ def watch_peers() -> Iterator[None]:
     except RuntimeError as error:
         if world_size() == 1 or not LOST.search(str(error)):
             raise
+        ignore_next_sigterm()
         raise LostPeer(
             f"another of the {world_size()} processes has ended, so this one stops, too: "
             "start all again, with --resume (in Python resume=True) from the last "
@@ -114,9 +116,12 @@ def copies_in_step(module: nn.Module) -> nn.Module:
     if world_size() == 1:
         return module
     # The only buffer, the table of sines, is the same everywhere
-    return nn.parallel.DistributedDataParallel(
-        module, broadcast_buffers=False, gradient_as_bucket_view=True
-    )
+    copies = nn.parallel.DistributedDataParallel
+    new = "forward_sync_buffers" in signature(copies).parameters
+    alike: dict[str, Any] = {
+        "forward_sync_buffers" if new else "broadcast_buffers": False
+    }
+    return copies(module, gradient_as_bucket_view=True, **alike)
 
 
 def without_exchange(module: nn.Module, more: bool) -> AbstractContextManager:

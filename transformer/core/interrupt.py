@@ -45,3 +45,12 @@ def catch_interrupt() -> Iterator[list[str]]:
         OPEN.pop()
         if OPEN:
             OPEN[-1].extend(notes)
+
+
+def ignore_next_sigterm() -> None:
+    """Let one SIGTERM pass, as torchrun sends it where another process has ended: this one is about
+    to say so and to end by itself."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, before))

@@ -1,7 +1,7 @@
 """An experiment: what it learns from, which model, how it is trained, and where it is kept."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,10 @@ class Experiment:
 
         Experiment(source_file="a.en", target_file="a.de", training={"minutes": 5})
 
+    A run goes on by its folder alone, with what it began with, and again what a dict changes:
+
+        Experiment(folder="runs/files", resume=True, training={"minutes": 10})
+
     With `init` the run begins with a trained model's weights and tokenizer, and learns more
     slowly. Raises ValueError for settings that do not exist, or that contradict `init`.
     """
@@ -51,13 +55,14 @@ class Experiment:
     model: Any = None  # a configuration, or what to change in the recipe's
     training: TrainingConfig = None  # type: ignore[assignment]  # the same
     limits: Limits | None = None  # what is planned for own files, and what is not
+    given: "Given" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
         own = self.source_file or self.target_file
         name = "files" if own else self.corpus or "bundled"
-        given = Given(self.model, self.training)
+        self.given = given = Given(self.model, self.training)
         known = recipe(name)
-        if self.init is not None and not self.resume:
+        if self.init is not None:
             self.begin_with(known)
             given = replace(given, model=self.model)
         if own and not self.resume and self.limits is None and not given.whole():
@@ -70,6 +75,10 @@ class Experiment:
     def begin_with(self, known: dict) -> None:
         """Take the configuration of the model to begin with, and a recipe's lower rate; its
         languages, too, where own files have not named theirs."""
+        if self.resume:
+            raise ValueError(
+                "init begins a new run and resume goes on with one: leave one of them out"
+            )
         folder = folder_named(self.init)
         config, about = read_config(folder / "config.json")
         model = config if self.model is None else changed(self.model, config, "model")

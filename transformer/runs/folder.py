@@ -97,6 +97,25 @@ def load_run(folder: Path) -> Experiment:
     return replace(experiment_in(saved), folder=folder, resume=True)
 
 
+def continued(e: Experiment) -> Experiment:
+    """An experiment that resumes, with the settings of the run in its folder for those that it was
+    not given; a new one as it is."""
+    if not e.resume or e.given.whole():
+        return e
+    saved = load_run(e.folder)
+    model, training = e.given.settle(saved.model, saved.training)
+    return replace(
+        saved,
+        corpus=saved.corpus if e.corpus == "bundled" else e.corpus,
+        source_file=e.source_file or saved.source_file,
+        target_file=e.target_file or saved.target_file,
+        device=e.device,
+        compile=e.compile,
+        model=model,
+        training=training,
+    )
+
+
 def hardware_in_words(device: torch.device, precision: str = "auto") -> str:
     """What a run works on, such as "2 x NVIDIA L4, torch 2.6.0, bf16"."""
     if device.type == "cuda":

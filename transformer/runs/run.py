@@ -52,6 +52,7 @@ from transformer.runs.folder import (
     average_last,
     check_same_data,
     check_unused,
+    continued,
     done_in,
     kept_weights,
     last_update,
@@ -117,7 +118,7 @@ def new_model(e: Experiment, device: torch.device):
     model that it begins with; fast, on the device."""
     torch.manual_seed(e.training.seed)
     model = build_fast(e.model)
-    if e.init is not None and not e.resume:
+    if e.init is not None:
         folder = folder_named(e.init)
         load_parameters(model, named_weights(load_model(folder)), folder)
     model = model.to(device)
@@ -205,7 +206,9 @@ def epochs_of(e: Experiment, encoded) -> float:
 
 
 def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
-    """Print what is going to be trained, and how long that may take."""
+    """Print, in the first process, what is going to be trained, and how long that may take."""
+    if rank() > 0:
+        return
     print(
         f"{len(encoded):,} sentence pairs, {tokenizer.vocab_size:,} types, "
         f"{count_parameters(model):,} parameters"
@@ -280,11 +283,12 @@ def run_experiment(
 ) -> Experiment | None:
     """Vocabulary, plan, training (validated on `count` pairs), average: a model in e.folder.
 
-    command: the words that started it, for run.json. callbacks: see `Trainer`. Started by
+    command: the words that started it, for run.json. callbacks: see `train`. Started by
     torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
     after Ctrl-C.
     """
+    e = continued(e)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
@@ -300,8 +304,7 @@ def run_experiment(
             validate = task.make_validator(e, tokenizer, sentences, count)
         del sentences
         model = task.new_model(e, device)
-        if rank() == 0:
-            announce(e, model, tokenizer, encoded)
+        announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
             log = fit(model, e, encoded, validate, callbacks)
         if rank() > 0:

@@ -255,19 +255,18 @@ class Trainer:
         self.saver.prepare(resume)
         criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
         self.prepare(criterion)
-        self.progress = Progress()
-        if resume:
-            self.progress = self.saver.load(config.updates, self.scaler)
-            self.rank_again()
+        self.progress = self.brought_back() if resume else Progress()
         self.clock = Clock(self.progress.seconds)
 
-    def rank_again(self) -> None:
-        """Which validation was the best, by what this run watches and has kept the weights of."""
-        progress = self.progress
+    def brought_back(self) -> Progress:
+        """The progress that the checkpoint holds; which validation was the best, by what this run
+        watches and has kept the weights of."""
+        progress = self.saver.load(self.config.updates, self.scaler)
         progress.rank_all(self.monitor)
         if self.config.restore_best and progress.log:
             if not self.saver.has_best(progress.best_update()):
                 progress.best = None  # the next one
+        return progress
 
     def prepare(self, criterion: Callable) -> None:
         """What the device and the precision decide: the objective, the scale, the meter."""
