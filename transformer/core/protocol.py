@@ -102,6 +102,17 @@ class SequenceModel(nn.Module, ABC):
         """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
 
 
+def check_plain(model: nn.Module) -> None:
+    """ValueError for a model inside DistributedDataParallel or the like."""
+    if not hasattr(model, "config") and isinstance(
+        inner := getattr(model, "module", None), nn.Module
+    ):
+        raise ValueError(
+            f"{type(model).__name__} stands around the model, a {type(inner).__name__}: "
+            "hand in model.module"
+        )
+
+
 def check_sequence_model(model: Any) -> None:
     """ValueError for a model of another class, of which nothing is known (`model.about`)."""
     if not hasattr(model, "about"):

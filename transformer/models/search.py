@@ -13,9 +13,10 @@ from transformer.core.checks import (
     check_deadline,
     check_extra,
     check_search,
+    check_sentences,
     check_texts,
 )
-from transformer.core.protocol import check_sequence_model, longest_source
+from transformer.core.protocol import check_plain, check_sequence_model, longest_source
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import WORD, pad
 from transformer.decoding import Hypothesis
@@ -28,18 +29,7 @@ from transformer.fast.search import (
     timed_greedy_search,
 )
 from transformer.models.alignment import Alignment, align
-from transformer.models.checkpoint import check_plain
 from transformer.models.pieces import texts_of
-
-
-def check_sentences(encoded, max_positions):
-    """ValueError, naming it, for a sentence that is longer than the model's positions."""
-    for number, ids in enumerate(encoded, 1):
-        if len(ids) > max_positions:
-            raise ValueError(
-                f"sentence {number} has {len(ids)} tokens, more than the model's "
-                f"{max_positions} positions: split it"
-            )
 
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
