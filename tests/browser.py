@@ -132,11 +132,12 @@ class Browser:
     @contextmanager
     def frame(self, selector):
         """Inside the block, commands go to a sandboxed frame of the page, which has a process of its own."""
-        page, document = self.session, self.send("DOM.getDocument")["root"]["nodeId"]
-        node = self.send("DOM.querySelector", nodeId=document, selector=selector)[
-            "nodeId"
-        ]
-        frame = self.send("DOM.describeNode", nodeId=node)["node"]["frameId"]
+        page = self.session
+        # by the element itself: a number of a node is lost when the frame's content changes
+        element = self.send(
+            "Runtime.evaluate", expression=f"document.querySelector({selector!r})"
+        )["result"]["objectId"]
+        frame = self.send("DOM.describeNode", objectId=element)["node"]["frameId"]
         while frame not in self.frames:
             self.run("new Promise(done => setTimeout(done, 50))")
         self.session = self.frames[frame]

@@ -15,14 +15,14 @@ import torch.nn.functional as F
 from transformer import load, translate
 from transformer.data import Batch
 from transformer.embeddings import Projection
-from transformer.fast import FAST
+from transformer.fast import FAST, projected
 from transformer.fast import attention as kernels
-from transformer.fast import loss as chunks
 from transformer.fast import packed as packing
 from transformer.fast.dropout import BitDropout
-from transformer.fast.loss import SmoothedLoss, projected_loss
+from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.packed import PackedLinear, can_pack, packed
+from transformer.fast.projected import projected_loss
 from transformer.fast.search import KeyValueCache
 from transformer.hardware import autocast, matmul_precision
 from transformer.regularization import label_smoothing_loss
@@ -74,7 +74,9 @@ def test_bit_dropout_loses_a_share_and_keeps_the_mean(p):
 @pytest.mark.parametrize("space", [1, 1000, 10**9])
 def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
     """Value and gradients at float64, in chunks of one row, some rows, and all rows."""
-    monkeypatch.setattr(chunks, "chunk_rows", lambda E: max(1, space // (4 * len(E))))
+    monkeypatch.setattr(
+        projected, "chunk_rows", lambda E: max(1, space // (4 * len(E)))
+    )
     torch.manual_seed(0)
     x, E = (
         torch.randn(*shape, dtype=torch.float64, requires_grad=True)
@@ -146,7 +148,7 @@ def test_chunked_loss_takes_no_memory_for_logits():
     code = """
         import torch
         from transformer.hardware import peak_memory
-        from transformer.fast.loss import projected_loss
+        from transformer.fast.projected import projected_loss
         x, E = torch.randn(4, 2500, 16, requires_grad=True), torch.randn(40_000, 16, requires_grad=True)
         before = peak_memory(torch.device("cpu"))
         projected_loss(x, E, torch.ones(4, 2500, dtype=torch.long)).backward()

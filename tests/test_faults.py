@@ -12,6 +12,7 @@ import faults
 import pytest
 import torch
 from filelock import FileLock
+from safetensors.torch import save_file
 from test_cli import SIZES, SPEED, call, complaint
 
 from transformer.cli import stream
@@ -131,15 +132,25 @@ def test_a_search_with_weights_that_are_no_numbers(bad):
     ],
 )
 def test_a_folder_with_weights_that_are_no_numbers(damage, said, tmp_path):
+    """In a file without a checksum; one with it was looked through when it was written."""
     save(Transformer(SMALL), tmp_path)
     path = tmp_path / "model.safetensors"
     tensors, _ = load_weights(path)
     try:
-        save_weights({name: damage(tensor) for name, tensor in tensors.items()}, path)
+        save_file({name: damage(tensor) for name, tensor in tensors.items()}, path)
     except KeyError:
         pytest.skip("this version of safetensors writes no complex numbers")
     with pytest.raises(ValueError, match=said):
         load(tmp_path)
+
+
+def test_a_model_with_weights_that_are_no_numbers_is_not_saved(tmp_path):
+    model = Transformer(SMALL)
+    with torch.no_grad():
+        model.embedding.weight[7, 3] = float("nan")
+    with pytest.raises(ValueError, match="the model: embedding.weight holds weights"):
+        save(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 # What is believed

@@ -58,21 +58,35 @@ def test_greedy_on_200_sentences(bundled):
         )
 
 
-@pytest.mark.parametrize("beam, alpha", SETTINGS)
-def test_beams_on_some_sentences(bundled, beam, alpha):
-    """Every sixteenth of the 200, with as many outputs as the beam is wide."""
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+def test_beams_of_the_bundled_model(bundled, number):
+    """Its 200 sentences are dealt to the settings, each with as many outputs as beams."""
     model, batches = bundled
+    beam, alpha = SETTINGS[number]
     for source in batches:
-        source = source[::16]
+        source = source[number :: len(SETTINGS)]
         same(
             decoding.beam_search(model, source, beam, alpha, n_best=beam),
             search.beam_search(model, source, beam, alpha, n_best=beam),
         )
 
 
+@pytest.mark.parametrize("beam, alpha", SETTINGS)
+def test_beams_on_200_sentences(beam, alpha):
+    """Short ones, of a small model: in every setting all."""
+    model = random_model(12, seed=0)
+    lengths = torch.randint(0, 6, (200,)).tolist()
+    rows = [[*torch.randint(3, 12, (length,)).tolist(), 2] for length in lengths]
+    source = pad(rows, 0)
+    same(
+        decoding.beam_search(model, source, beam, alpha, 4, beam),
+        search.beam_search(model, source, beam, alpha, 4, beam),
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beam, alpha", SETTINGS)
-def test_beams_on_200_sentences(bundled, beam, alpha):
+def test_beams_of_the_bundled_model_in_every_setting(bundled, beam, alpha):
     model, batches = bundled
     for source in batches:
         same(

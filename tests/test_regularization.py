@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from helpers import assert_close, random
 
-from transformer.fast import loss
+from transformer.fast import projected
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.recording import record_attention
@@ -198,7 +198,7 @@ def test_gradient_is_probability_minus_target(batch):
 @pytest.mark.parametrize("pad_id", [0, 3])
 def test_a_criterion_is_the_loss_of_the_logits(criterion, epsilon, pad_id, monkeypatch):
     """Summed over real tokens, gradients included; the fast one in several chunks."""
-    monkeypatch.setattr(loss, "chunk_rows", lambda E: 4)
+    monkeypatch.setattr(projected, "chunk_rows", lambda E: 4)
     torch.manual_seed(0)
     output, x = torch.nn.Linear(6, 9, bias=False).double(), random(3, 5, 6)
     gold = torch.randint(0, 9, (3, 5))
@@ -264,7 +264,7 @@ def test_padding_alone_costs_nothing(epsilon):
     losses = [
         label_smoothing_loss(x @ E.T, gold, epsilon),
         label_smoothing_loss(x @ E.T, gold, epsilon, reduction="sum"),
-        loss.projected_loss(x, E, gold, epsilon),
+        projected.projected_loss(x, E, gold, epsilon),
     ]
     for found in losses:
         assert found.item() == 0

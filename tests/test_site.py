@@ -354,12 +354,7 @@ def test_every_page_on_a_phone_and_a_desk(site, browser):
     }
 
 
-LATER = pytest.mark.skip(reason="the frame that a click loads is lost by the browser")
-
-
-@pytest.mark.parametrize(
-    "name", ["live.html", pytest.param("notebooks/19_visualization.html", marks=LATER)]
-)
+@pytest.mark.parametrize("name", ["live.html", "notebooks/19_visualization.html"])
 def test_the_model_works_on_its_pages(site, browser, name):
     browser, address = browser
     for width in (390, 1280):

@@ -16,7 +16,7 @@ import torch
 
 from transformer.cli.demo import scores_of
 from transformer.core.records import write_rows
-from transformer.core.weights import save_weights
+from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_bundled
 from transformer.experiments import runner
 from transformer.models.pretrained import load, save
@@ -31,8 +31,9 @@ def halve(run: Path, folder: Path) -> None:
     """Copy a trained model to folder with weights in half precision: half the bytes."""
     model, tokenizer = load(run)
     save(model, folder, tokenizer)
-    weights = {name: p.half() for name, p in model.named_parameters()}
-    save_weights(weights, folder / "model.safetensors")
+    path = folder / "model.safetensors"
+    weights, metadata = load_weights(path)
+    save_weights({name: p.half() for name, p in weights.items()}, path, metadata)
 
 
 def score(folder: Path, e: Experiment, device) -> dict:

@@ -48,7 +48,7 @@ from transformer.model import TransformerConfig as PlainConfig
 # from transformer import Transformer, TransformerConfig
 # from transformer.core.records import read_rows
 # from transformer.fast import FAST
-# from transformer.fast.loss import projected_loss
+# from transformer.fast.projected import projected_loss
 # from transformer.teaching import toys
 # from transformer.teaching.measuring import turns
 # from transformer.views import plotting

@@ -109,28 +109,44 @@ def existing(path: str | Path, otherwise: str) -> Path:
     return Path(path)
 
 
-def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
-    """The byte pairs in a tokenizer.json that has these marks.
+@contextmanager
+def readable_as(what: str, path: str | Path, remedy: str) -> Iterator[None]:
+    """Around what reads a file by the library tokenizers: ValueError, in one sentence, for errors.
 
-    Raises FileNotFoundError or ValueError where it is missing or damaged.
+    The library raises plain Exception, and panics, which are no Exception.
     """
-    from tokenizers import Tokenizer
-
-    existing(path, "a model's folder needs the tokenizer it was trained with")
     try:
-        bpe = Tokenizer.from_str(Path(path).read_text(encoding="utf8"))
+        yield
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # the library raises plain Exception, and panics
-        raise ValueError(
-            f"{path} is not a tokenizer ({error}): copy it again from the trained model"
-        ) from None
+    except BaseException as error:
+        raise ValueError(f"{path} is not {what} ({error}): {remedy}") from None
+
+
+def read_bpe(text: str, path: str | Path, marks: Sequence[str]) -> Any:
+    """The byte pairs in the text of a tokenizer.json that has these marks; ValueError, naming its
+    path, where it is damaged."""
+    from tokenizers import Tokenizer
+
+    with readable_as("a tokenizer", path, "copy it again from the trained model"):
+        bpe = Tokenizer.from_str(text)
     if any(bpe.token_to_id(mark) is None for mark in marks):
         raise ValueError(
             f"{path} lacks the marks {' '.join(marks)}: "
             "copy it again from the trained model"
         )
     return bpe
+
+
+def load_bpe(path: str | Path, marks: Sequence[str]) -> Any:
+    """The byte pairs in a tokenizer.json that has these marks.
+
+    Raises FileNotFoundError or ValueError where it is missing or damaged.
+    """
+    path = existing(path, "a model's folder needs the tokenizer it was trained with")
+    with readable_as("a tokenizer", path, "copy it again from the trained model"):
+        text = path.read_text(encoding="utf8")
+    return read_bpe(text, path, marks)
 
 
 def data_folder() -> Path:
@@ -154,8 +170,13 @@ def prepare_folder(folder: Path, option: str = "--folder") -> None:
 
 def read_json(path: Path) -> Any:
     """What a file of JSON holds; ValueError, saying where it breaks, for something else."""
+    return parse_json(path.read_text(encoding="utf8"))
+
+
+def parse_json(text: str) -> Any:
+    """What a text of JSON says; ValueError, saying where it breaks, for something else."""
     try:
-        return json.loads(path.read_text(encoding="utf8"))
+        return json.loads(text)
     except json.JSONDecodeError as error:
         what = (
             f"it breaks in line {error.lineno}, column {error.colno}"

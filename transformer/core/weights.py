@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -38,7 +38,8 @@ def save_weights(
     tensors = {
         name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()
     }
-    said = {"sha256": checksum(tensors, metadata or {}), **(metadata or {})}
+    said = {key: value for key, value in (metadata or {}).items() if key != "sha256"}
+    said = {"sha256": checksum(tensors, said), **said}
     # before safetensors 0.5 a file without tensors cannot say anything
     content = save(tensors, {"saved": json.dumps(said)} if tensors else None)
     write_file(path, lambda temporary: temporary.write_bytes(content))
@@ -54,7 +55,10 @@ def said_in(metadata: dict | None) -> dict:
 
 def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict]:
     """Named tensors and metadata of a safetensors file; ValueError where it is damaged, which a
-    file without a checksum does not always tell."""
+    file without a checksum does not always tell.
+
+    The metadata has "sha256" where the content is what `save_weights` wrote.
+    """
     from safetensors import SafetensorError, safe_open
 
     existing(path, "train a model there first, or name another folder")
@@ -62,8 +66,8 @@ def load_weights(path: Path) -> tuple[dict[str, torch.Tensor], dict]:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
             metadata = said_in(file.metadata())
-        known = metadata.pop("sha256", None)
-        if known not in (None, checksum(tensors, metadata)):
+        said = {key: value for key, value in metadata.items() if key != "sha256"}
+        if metadata.get("sha256") not in (None, checksum(tensors, said)):
             raise SafetensorError("its content has changed since it was written")
     except (SafetensorError, RuntimeError, TypeError, ValueError) as error:
         raise ValueError(
@@ -89,25 +93,23 @@ def weights_in(folder: Path) -> Path:
     return existing(path, "weights are imported from one whole safetensors file")
 
 
-def metadata_of(path: Path) -> dict:
-    """What a safetensors file says of its tensors, without reading them."""
-    from safetensors import safe_open
-
-    with safe_open(path, framework="pt") as file:
-        return said_in(file.metadata())
-
-
 HUGE = 1e18  # no weight comes near it
 
 
-def check_numbers(tensors: Iterable[tuple[str, torch.Tensor]], where: object) -> None:
-    """ValueError, naming the first, where weights are not real numbers of a usable size."""
-    for name, tensor in tensors:
+def check_dtypes(tensors: Mapping[str, torch.Tensor], where: object) -> None:
+    """ValueError, naming the first, where weights are not stored as real numbers."""
+    for name, tensor in tensors.items():
         if not tensor.is_floating_point():
             raise ValueError(
                 f"{where}: {name} holds {tensor.dtype}, no weights; copy the file "
                 "again from the trained model"
             )
+
+
+def check_numbers(tensors: Mapping[str, torch.Tensor], where: object) -> None:
+    """ValueError, naming the first, where weights are not real numbers of a usable size."""
+    check_dtypes(tensors, where)
+    for name, tensor in tensors.items():
         if not (tensor.abs() < HUGE).all():  # nor where one is not a number
             raise ValueError(
                 f"{where}: {name} holds weights that are no usable numbers "
@@ -157,17 +159,21 @@ def load_parameters(
     tensors: dict[str, torch.Tensor],
     where: Path,
     name_of: Callable[[str], str] = str,
+    checked: bool = False,
 ) -> None:
     """Copy named tensors into a model's parameters; ValueError where names or shapes differ, or
     something is no number. What several parts share needs to be there under its first name only.
-    name_of: what the file calls a parameter."""
+
+    name_of: what the file calls a parameter. checked: all were numbers when the file was written,
+    and its checksum says that they are the same.
+    """
     parameters = {name_of(name): p for name, p in model.named_parameters()}
     every = {
         name_of(name): p for name, p in model.named_parameters(remove_duplicate=False)
     }
     given = {name: every[name] for name in every.keys() & tensors.keys()}
     check_fit(parameters | given, tensors, where)
-    check_numbers(tensors.items(), where)
+    (check_dtypes if checked else check_numbers)(tensors, where)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(tensors[name])

@@ -11,6 +11,7 @@ import tarfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -41,6 +42,18 @@ def sha256_of(path: str | Path) -> str:
     """SHA-256 of a file's bytes, as hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@cache
+def sum_of_version(path: Path, size: int, time: int) -> str:
+    """`sha256_of` a file that has this size and was changed at this time, in nanoseconds."""
+    return sha256_of(path)
+
+
+def sum_of(path: Path) -> str:
+    """`sha256_of` a file, which a process computes once for as long as size and time stay."""
+    stat = path.stat()
+    return sum_of_version(path.absolute(), stat.st_size, stat.st_mtime_ns)
 
 
 def damage(path: Path, entry: registry.File) -> str | None:

@@ -23,7 +23,7 @@ from transformer.models.search import translate, translate_n_best
 from transformer.runs.experiment import Experiment
 from transformer.runs.folder import average_last, load_run, read_log
 from transformer.runs.planning import SIZES, schedule
-from transformer.runs.run import Task, run_experiment, validator
+from transformer.runs.run import Task, make_validator, run_experiment
 from transformer.runs.training import TrainingConfig
 
 COMMAND = "python -m transformer.experiments.tatoeba_run"
@@ -53,7 +53,7 @@ TRAINING = replace(
         batch=SIZE.batch_tokens,
         d_model=SIZE.model.d_model,
     ),
-    save_every=UPDATES // 24,
+    validate_every=UPDATES // 24,
 )
 VALIDATED = 200  # pairs
 
@@ -73,7 +73,7 @@ def watching(sentences: list[str]) -> Task:
     """A task whose log has, beside loss and BLEU, greedy translations of some sentences."""
 
     def new_validator(e, tokenizer, pairs, count):
-        figures = validator(e, tokenizer, pairs, count)
+        figures = make_validator(e, tokenizer, pairs, count)
 
         def validate(model):
             outputs = translate(model, tokenizer, sentences, beam=1)
@@ -81,7 +81,7 @@ def watching(sentences: list[str]) -> Task:
 
         return validate
 
-    return Task(validator=new_validator)
+    return Task(make_validator=new_validator)
 
 
 def run(e: Experiment, callbacks=()) -> None:

@@ -110,11 +110,7 @@ class ConvolutionalEncoderDecoder(plain.ConvolutionalEncoderDecoder, EncoderDeco
         caches: list | None = None,
         start: int = 0,
     ) -> Tensor:
-        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
-
-        source_mask: (B, 1, S), or None where every token is real. With caches the target holds
-        new tokens only, from position start on.
-        """
+        """The decoder's output (B, T, d_model); see `EncoderDecoder`."""
         x = self.embed(target, start)
         if caches is None:
             return self.dropout(self.decoder(x, memory, source_mask))

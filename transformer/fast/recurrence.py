@@ -197,11 +197,7 @@ class RecurrentEncoderDecoder(plain.RecurrentEncoderDecoder, EncoderDecoder):
         caches: list | None = None,
         start: int = 0,
     ) -> Tensor:
-        """Target ids (B, T) over a memory -> the decoder's output (B, T, d_model).
-
-        source_mask: (B, 1, S), or None where every token is real. With caches the target holds
-        new tokens only.
-        """
+        """The decoder's output (B, T, d_model); see `EncoderDecoder`."""
         own, cross = (caches or self.new_caches())[0]
         x = self.embed(target)
         y = self.dropout(self.decoder(x, memory, source_mask, own, cross))

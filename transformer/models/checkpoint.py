@@ -13,6 +13,7 @@ from transformer.core.files import write_file
 from transformer.core.protocol import check_plain
 from transformer.core.weights import (
     HUGE,
+    check_dtypes,
     check_numbers,
     load_parameters,
     load_weights,
@@ -90,7 +91,7 @@ def load_checkpoint(
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise damaged(path, f"what it says of itself: {error}") from None
     weights, state = weights_and_state(tensors)
-    load_parameters(model, weights, path, plain_name)
+    load_parameters(model, weights, path, plain_name, checked="sha256" in metadata)
     check_state(path, state, weights)
     there, here = metadata.get("optimizer"), type(optimizer).__name__
     if there not in (None, here):
@@ -358,14 +359,20 @@ def read_checkpoints(
     checkpoints: Iterable[Weights],
 ) -> Iterator[tuple[str, dict[str, torch.Tensor]]]:
     """What each is called in errors, and its {name: tensor}; a file that says which parameters
-    were shared gives them under all of their names."""
+    were shared gives them under all of their names.
+
+    ValueError for what is no number; a file with a checksum was looked through when it was written.
+    """
     for number, checkpoint in enumerate(checkpoints, 1):
         if isinstance(checkpoint, (str, Path)):
             tensors, metadata = load_weights(Path(checkpoint))
+            check = check_dtypes if "sha256" in metadata else check_numbers
+            check(tensors, checkpoint)
             for name, saved in metadata.get("shared", {}).items():
                 tensors[name] = tensors[saved]
             yield str(checkpoint), tensors
         else:
+            check_numbers(checkpoint, f"checkpoint {number}")
             yield f"checkpoint {number}", checkpoint
 
 
@@ -387,7 +394,6 @@ def average_checkpoints(
     first = ""
     count = 0
     for place, tensors in read_checkpoints(checkpoints):
-        check_numbers(tensors.items(), place)
         first = first or place
         if total and shapes(tensors) != shapes(total):
             raise ValueError(

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from transformer.core.checks import check_ids_given, check_texts
-from transformer.core.files import existing, read_json
+from transformer.core.files import existing, read_json, readable_as
 from transformer.data import WORD, BytePairs
 
 
@@ -88,14 +88,8 @@ def unigram(said: dict):
 
 def made(what: Callable, path: Path):
     """what(), or ValueError: the file cannot be read as what it should be."""
-    try:
+    with readable_as("what a tokenizer is made of", path, "copy it again"):
         return what()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the library raises plain Exception, and panics
-        raise ValueError(
-            f"{path} is not what a tokenizer is made of ({error}): copy it again"
-        ) from None
 
 
 class Described:
@@ -104,9 +98,9 @@ class Described:
     said: dict
 
     @classmethod
-    def load(cls, path: str | Path):
-        """What `save` wrote; ValueError where it is damaged."""
-        return made(lambda: cls(read_json(Path(path))), path)
+    def made_of(cls, said: dict, path: Path):
+        """That of what `save` wrote; ValueError, naming the file's path, where it is damaged."""
+        return made(lambda: cls(said), path)
 
     def save(self, path: str | Path) -> None:
         """Write tokenizer.json."""

@@ -18,6 +18,8 @@ from torch import nn
 from transformer.core.files import (
     data_folder,
     existing,
+    parse_json,
+    read_bpe,
     read_json,
     write_file,
     write_json,
@@ -30,12 +32,12 @@ from transformer.core.protocol import (
 )
 from transformer.core.weights import (
     check_fit,
+    check_numbers,
     load_parameters,
     load_weights,
-    metadata_of,
     save_weights,
 )
-from transformer.data import PRE_TOKEN, Tokenizer
+from transformer.data import PRE_TOKEN, SPECIALS, Tokenizer
 from transformer.fast.attention import (
     kernel_attention,
     scaled_dot_product_attention,
@@ -124,20 +126,22 @@ def save(
     """Write config.json, model.safetensors and, with a tokenizer, tokenizer.json.
 
     Without one, the tokenizer.json that is in the folder goes with the model. config.json comes
-    last: a folder that has one is complete.
+    last: a folder that has one is complete. ValueError for weights that are no usable numbers.
     """
     model = plain(model)
     check_plain(model)
     check_sequence_model(model)
     folder, family, part = Path(folder), family_of(model, own=True), handed_part(model)
     check_buffers(model)
+    weights = named_weights(model)
+    check_numbers(weights, "the model")
     said = {"config": json.dumps(asdict(model.config))}
     path = folder / "tokenizer.json"
     if tokenizer is not None:
         write_file(path, tokenizer.save)
     if path.is_file():
         said["tokenizer"] = content_hash(path)
-    save_weights(named_weights(model), folder / "model.safetensors", said)
+    save_weights(weights, folder / "model.safetensors", said)
     write_json(
         folder / "config.json",
         {
@@ -201,13 +205,17 @@ def handed_part(model: nn.Module) -> str:
     return ""
 
 
+def hash_of(saved: Any) -> str:
+    """SHA-256 of what a file of JSON says, however it is laid out."""
+    return hashlib.sha256(json.dumps(saved, sort_keys=True).encode()).hexdigest()
+
+
 def content_hash(path: Path) -> str:
-    """SHA-256 of what a file of JSON says, however it is laid out, or of another file's bytes."""
+    """The `hash_of` what a file of JSON says, or SHA-256 of another file's bytes."""
     try:
-        content = json.dumps(read_json(path), sort_keys=True).encode()
+        return hash_of(read_json(path))
     except ValueError:  # torchtext's SentencePiece models
-        content = path.read_bytes()
-    return hashlib.sha256(content).hexdigest()
+        return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_config(path: Path) -> tuple:
@@ -250,6 +258,11 @@ def handed_in(folder: Path) -> str:
 
 def load_model(folder: Path, parts: Any = None) -> SequenceModel:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
+    return model_and_metadata(folder, parts)[0]
+
+
+def model_and_metadata(folder: Path, parts: Any = None) -> tuple[SequenceModel, dict]:
+    """See `load_model`; and what the file of the weights says of them."""
     config, model_about = read_config(folder / "config.json")
     if parts is None and (part := handed_in(folder)):
         raise ValueError(
@@ -276,47 +289,63 @@ def load_model(folder: Path, parts: Any = None) -> SequenceModel:
             f"the model in {folder} was built with a part handed in ({part}), and "
             "load was given none like it: hand it to load"
         )
-    load_parameters(model, tensors, path)
+    load_parameters(model, tensors, path, checked="sha256" in said)
     model.about = model_about
-    return model.eval()
+    return model.eval(), said
 
 
-def tokenizer_class(path: Path) -> Any:
-    """The class of the tokenizer in a file, by what the file says it is."""
+def read_tokenizer(path: Path) -> tuple[Any, Any]:
+    """The tokenizer in a file, of the class that the file says it is, and what is in the file."""
+    existing(path, "a model's folder needs the tokenizer it was trained with")
     try:
-        kind = read_json(
-            existing(path, "a model's folder needs the tokenizer it was trained with")
-        ).get("kind", "bytes")
-        return tokenizer_named(kind)
+        text = path.read_text(encoding="utf8")
+        saved = parse_json(text)
+        kind = tokenizer_named(saved.get("kind", "bytes"))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} is not a tokenizer ({error}): copy it again from the trained model"
         ) from None
+    if issubclass(kind, Tokenizer):
+        return kind(read_bpe(text, path, SPECIALS)), saved
+    return kind.made_of(saved, path), saved
 
 
-def load_tokenizer(folder: Path, config) -> Tokenizer:
-    """The tokenizer in a model's folder; ValueError where it is another model's."""
+def load_tokenizer(folder: Path, config, metadata: dict | None = None) -> Tokenizer:
+    """The tokenizer in a model's folder; ValueError where it is another model's.
+
+    metadata: what the file of the weights says of them.
+    """
     path = folder / "tokenizer.json"
-    tokenizer = tokenizer_class(path).load(path)
+    tokenizer, saved = read_tokenizer(path)
     if tokenizer.vocab_size != config.vocab_size:
         raise ValueError(
-            f"{folder / 'tokenizer.json'} has {tokenizer.vocab_size} types and the model "
+            f"{path} has {tokenizer.vocab_size} types and the model "
             f"{config.vocab_size}: use the tokenizer that was saved with this model"
         )
-    if not isinstance(tokenizer, Tokenizer):  # made here from a file's pieces
-        return tokenizer
-    rest = {
-        name: part
-        for name, part in json.loads(tokenizer.bpe.to_str()).items()
-        if name not in ("model", "added_tokens")
-    }
-    expressions = re.findall(r'"Regex": ("(?:[^"\\]|\\.)*")', json.dumps(rest))
-    if any(json.loads(expression) != PRE_TOKEN for expression in expressions):
+    known = (metadata or {}).get("tokenizer")
+    if isinstance(tokenizer, Tokenizer):  # others are made here from a file's pieces
+        check_expressions(saved, path)
+    if known not in (None, hash_of(saved)):
         raise ValueError(
-            f"{folder / 'tokenizer.json'} cuts words by another expression than this "
-            "package: use the tokenizer that was saved with this model"
+            f"{path} is not the tokenizer that was saved with this model: copy it "
+            "again from the trained model"
         )
     return tokenizer
+
+
+def check_expressions(saved: dict, path: Path) -> None:
+    """ValueError where a saved tokenizer cuts words by another expression than this package's."""
+    parts = {
+        name: part
+        for name, part in saved.items()
+        if name not in ("model", "added_tokens")
+    }
+    expressions = re.findall(r'"Regex": ("(?:[^"\\]|\\.)*")', json.dumps(parts))
+    if any(json.loads(expression) != PRE_TOKEN for expression in expressions):
+        raise ValueError(
+            f"{path} cuts words by another expression than this "
+            "package: use the tokenizer that was saved with this model"
+        )
 
 
 def load(
@@ -342,12 +371,6 @@ def load(
                 "train(..., resume=True), and in the end save(model, folder, tokenizer)"
             )
         raise ValueError(f"the run in {folder} is not finished; go on with: {how}")
-    model = load_model(folder, parts)
-    tokenizer = load_tokenizer(folder, model.config)
-    known = metadata_of(folder / "model.safetensors").get("tokenizer")
-    if known not in (None, content_hash(folder / "tokenizer.json")):
-        raise ValueError(
-            f"{folder / 'tokenizer.json'} is not the tokenizer that was saved with "
-            "this model: copy it again from the trained model"
-        )
+    model, metadata = model_and_metadata(folder, parts)
+    tokenizer = load_tokenizer(folder, model.config, metadata)
     return model.to(device), tokenizer

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from transformer.corpora import corpus_paths, stream_corpus
-from transformer.corpora.download import download_folder, sha256_of
+from transformer.corpora.download import download_folder, sha256_of, sum_of
 from transformer.data import encode_pairs
 from transformer.runs.batches import lengths_of
 
@@ -186,7 +186,7 @@ def prepare(
             FORM,
             READING,
             tokenizer.bpe.to_str(),
-            *map(sha256_of, files),
+            *map(sum_of, files),
             name,
             split,
             reverse,

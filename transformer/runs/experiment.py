@@ -18,6 +18,7 @@ from transformer.data import Tokenizer, encode_pairs
 from transformer.models.pretrained import folder_named, read_config
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out
+from transformer.runs.parsed import ParsedOnce
 from transformer.runs.planning import Limits
 from transformer.runs.recipes import recipe, slower
 from transformer.runs.training import TrainingConfig
@@ -220,48 +221,54 @@ def on_disk(e: Experiment) -> bool:
     return sum(path.stat().st_size for path in files) > LARGE
 
 
-class Sentences:
-    """An experiment's pairs by split: sentences("train").
+@dataclass(frozen=True)
+class ChosenPairs:
+    """The pairs at ascending indices, as often as asked; see `chosen_pairs`."""
 
-    What fits into memory is parsed once; of a large corpus each call is a stream. divided: how own
-    files are divided, once they were asked for; None for a corpus.
+    pairs: Iterable[tuple[str, str]]
+    indices: np.ndarray
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return chosen_pairs(self.pairs, self.indices)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class Sentences:
+    """An experiment's pairs by split: sentences("train"). Each file is parsed once.
+
+    What fits into memory is a list; a large corpus can be gone through as often as needed. divided:
+    how own files are divided, once they were asked for; None for a corpus.
     """
 
     def __init__(self, e: Experiment, read: Callable = stream_pairs):
         self.e = e
         self.read = read
-        self.kept: dict[str, list] = {}
+        self.kept: dict[str, Iterable] = {}
         self.divided: Split | None = None
 
     def __call__(self, split: str) -> Iterable[tuple[str, str]]:
         if split not in self.kept:
             files = self.e.source_file and files_of(self.e, split)
             if files and self.read is stream_pairs:
-                return self.own(files, split)
-            pairs = self.read(self.e, split)
-            if split == "train" and on_disk(self.e):
-                return pairs
-            self.kept[split] = list(pairs)
+                self.keep_own(files)
+            elif split == "train" and on_disk(self.e):
+                self.kept[split] = ParsedOnce(lambda: self.read(self.e, split))
+            else:
+                self.kept[split] = list(self.read(self.e, split))
         return self.kept[split]
 
-    def own(self, files: list[Path], split: str) -> Iterable[tuple[str, str]]:
-        """A split of own files, which hold both; large ones are read twice."""
-        if not on_disk(self.e):
-            self.keep_both(list(stream_parallel(*files)))
-            return self.kept[split]
-        if self.divided is None:
-            self.divided = hold_out(stream_parallel(*files))
-        pairs = chosen_pairs(stream_parallel(*files), side_of(self.divided, split))
-        if split == "train":
-            return pairs
-        self.kept[split] = list(pairs)
-        return self.kept[split]
-
-    def keep_both(self, pairs: list[tuple[str, str]]) -> None:
-        """Divide the pairs of own files and keep both sides."""
+    def keep_own(self, files: list[Path]) -> None:
+        """Divide the pairs of own files, which hold both splits, and keep both."""
+        large = on_disk(self.e)
+        pairs: Iterable = ParsedOnce(lambda: stream_parallel(*files))
+        if not large:
+            pairs = list(stream_parallel(*files))
         self.divided = hold_out(pairs)
-        for split in ("train", "validation"):
-            self.kept[split] = [pairs[i] for i in side_of(self.divided, split)]
+        training = ChosenPairs(pairs, self.divided.training)
+        self.kept["train"] = training if large else list(training)
+        self.kept["validation"] = list(chosen_pairs(pairs, self.divided.held_out))
 
     def lines(self, split: str) -> np.ndarray | None:
         """The lines, counted from 1, that a split of own files stands on; None for a corpus."""

@@ -20,7 +20,7 @@ from transformer.core.files import (
 )
 from transformer.core.records import renamed
 from transformer.core.weights import load_parameters
-from transformer.corpora.download import sha256_of
+from transformer.corpora.download import sum_of
 from transformer.hardware import choose_precision
 from transformer.models.checkpoint import average_checkpoints, progress_in
 from transformer.models.families import family_named, family_of
@@ -114,7 +114,7 @@ def sums_of(e: Experiment) -> list[str] | None:
     """The checksums of an experiment's own files, source first."""
     if e.source_file is None:
         return None
-    return [sha256_of(path) for path in files_of(e, "train")]
+    return [sum_of(path) for path in files_of(e, "train")]
 
 
 def settings_of(e: Experiment, command: str, device: torch.device) -> dict:

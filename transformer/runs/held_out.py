@@ -2,8 +2,8 @@
 
 Copies of a sentence on both sides of the border would let a model recite what it is asked. Pairs
 with an equal source or an equal target, and what these are linked to by others, are a group; a
-group is trained on or held out, never both. The file is read twice: `hold_out` keeps three numbers
-of a line, and `chosen_pairs` picks the lines of one side.
+group is trained on or held out, never both. `hold_out` keeps three numbers of a line, so that the
+pairs need not be in memory, and `chosen_pairs` picks those of one side.
 """
 
 import hashlib

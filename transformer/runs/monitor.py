@@ -5,7 +5,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing import parent_process
 
@@ -86,11 +86,11 @@ def measure(validate: Callable | None, model: nn.Module, row: dict) -> dict:
     return figures
 
 
-def check_weights(parameters: Iterable) -> None:
+def check_weights(model: nn.Module) -> None:
     """`Diverged` where the last updates, too few to be noticed by their gradients, have left
     weights that are no numbers."""
     try:
-        check_numbers(parameters, "after the last update")
+        check_numbers(dict(model.named_parameters()), "after the last update")
     except ValueError as error:
         raise Diverged(
             f"{error}; start again with a smaller lr_scale, a longer warmup, or a "

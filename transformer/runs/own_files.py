@@ -1,7 +1,7 @@
 """The plan of a run on own files: their pairs are counted, a sample is taken, updates are timed."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sized
 from dataclasses import replace
 from itertools import islice
 
@@ -66,9 +66,9 @@ class Timer:
 def sample_of(sentences: Sentences) -> tuple[int, list]:
     """How many training pairs there are, and some thousands from all over."""
     pairs = sentences("train")
-    count = len(pairs) if isinstance(pairs, Sequence) else sum(1 for _ in pairs)
+    count = len(pairs) if isinstance(pairs, Sized) else sum(1 for _ in pairs)
     step = math.ceil(count / SAMPLE)
-    return count, list(islice(sentences("train"), 0, None, step))
+    return count, list(islice(pairs, 0, None, step))
 
 
 def plan_files(e: Experiment, sentences: Sentences, device: torch.device) -> Experiment:

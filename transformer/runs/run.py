@@ -32,8 +32,8 @@ from transformer.models.pretrained import (
     folder_named,
     load_model,
     load_tokenizer,
+    read_tokenizer,
     save,
-    tokenizer_class,
 )
 from transformer.models.search import translate
 from transformer.runs.batches import lengths_of
@@ -189,7 +189,7 @@ def open_run(
         if rank() == 0:
             return begin(e, sentences, command, device)
         path = e.folder / "tokenizer.json"
-        tokenizer = tokenizer_class(path).load(path)
+        tokenizer, _ = read_tokenizer(path)
         return fitted(e, tokenizer), tokenizer
 
 

@@ -352,7 +352,7 @@ class Trainer:
     def log_validation(self) -> None:
         """Add a row to the log, with what `validate` measures, and save."""
         progress, config = self.progress, self.config
-        check_weights(self.model.named_parameters())
+        check_weights(self.model)
         row = progress.row(self.meter.read())
         row |= self.figures(row)
         progress.add(row, self.monitor)
