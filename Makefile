@@ -1,7 +1,7 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here, and each adds to it what it
 # needs. The stamps .venv/.demo, .venv/.notebooks and so on say what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test types lab edit sync notebooks site bundled chat everyday stamp gpu results bench faults mutants test-oldest torchtext clean
+.PHONY: help demo test types lab edit sync notebooks site bundled chat everyday stamp colab gpu results bench faults mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -77,13 +77,16 @@ chat: .venv/.demo  ## train the chat bot that comes with the package again (data
 everyday: .venv/.demo  ## train the model of everyday sentences again (data/models/tatoeba), three hours of a core
 	.venv/bin/python tools/everyday.py
 
-stamp: .venv/.notebooks .venv/.test  ## a new address everywhere (REPOSITORY=https://github.com/you/name; else pyproject.toml's)
+stamp: .venv/.notebooks .venv/.test  ## the repository's address everywhere: git's origin at GitHub, or REPOSITORY=https://github.com/you/name
 	.venv/bin/python tools/stamp.py $(REPOSITORY)
+
+colab: .venv/.notebooks .venv/.test  ## rehearse Colab: notebooks 00, 04, 16 and 19 from a wheel, nothing there replaced; ten minutes
+	.venv/bin/python tools/colab.py
 
 gpu: .venv/.demo  ## on a GPU: the speed of training and decoding, stage by stage, kept in data/runs
 	.venv/bin/python -m transformer.experiments.gpu
 
-results: .venv/.notebooks  ## RESULTS.md from data/runs
+results: .venv/.notebooks  ## the numbers of RESULTS.md, from data/runs
 	.venv/bin/python -m transformer.experiments.results
 
 bench: .venv/.notebooks .venv/.bench  ## speed and memory beside nn.Transformer, Marian and CTranslate2, an hour and more
@@ -98,8 +101,8 @@ mutants: .venv/.notebooks .venv/.bench .venv/.site .venv/.test  ## break the pac
 test-oldest: .venv-oldest/.installed  ## unit tests, notebooks 03-08 and 90 with torch 2.3.1 and torchtext
 	NOTEBOOKS=03-08,90 $(call PYTEST,.venv-oldest) tests
 
-clean:  ## remove both environments
-	rm -rf .venv .venv-oldest
+clean:  ## remove the environments
+	rm -rf .venv .venv-oldest .venv-colab
 
 .venv/.demo: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" && $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

@@ -1,9 +1,9 @@
-"""What people meet first: the README's length, figures, minutes and links; code in CONTRIBUTING;
-lists of requirements."""
+"""What people meet first: the README's and RESULTS.md's length, figures, minutes, links and commands;
+code in CONTRIBUTING; lists of requirements."""
 
 import ast
 import re
-import statistics
+import shlex
 import subprocess
 import sys
 import textwrap
@@ -11,14 +11,14 @@ import tomllib
 from urllib.parse import unquote
 
 import nbformat
-import numpy as np
 import pairs
-import pandas as pd
 import pytest
 import reading
+import torch
 
-from transformer.core.analysis import agreement, agreement_with_interval, along
-from transformer.core.records import read_rows
+from transformer.cli import parse
+from transformer.corpora import read_corpus
+from transformer.experiments import results
 from transformer.experiments.questions import IN_SMALL
 from transformer.variations import TABLE_3
 
@@ -33,288 +33,131 @@ def text_of(name):
 
 # Figures
 
-
-def bundled_claims():
-    (demo,) = read_rows("demo")
-    (card,) = read_rows(ROOT / "data/models/bundled/card.json")
-    yield "gets {:.0%} of the test", demo["test.exact_match"]
-    yield "exactly right**: {:.1f} BLEU,", demo["test.bleu"]
-    yield "model gets {:.1%} of its", demo["test.exact_match"]
-    yield "training never shows, it has {:.1f}.", demo["hard.bleu"]
-    yield "an error rate of {:.3f}", card["alignment.error"]
-    yield "at its place has {:.3f}", card["alignment.diagonal"]
-    baseline = re.search(r"BLEU (\d+\.\d)\d on test", text_of("data/README.md"))[1]
-    yield "word for word scores {}", baseline
+# Numbers that no record gives: years, Wu et al.'s score, BLEU's range, versions, a licence
+README_KNOWN = {"2017", "3.11", "3.14", "2.0"}
+RESULTS_KNOWN = {"0", "100", "2021", "41.0", "2014", "200"}
 
 
-def circuit_claims():
-    rows = read_rows("circuit")
-    looks = next(
-        row for row in rows if row["what"] == "looks" and row["turn"] == "owner"
-    )
-    turned = {
-        (row["layer"], row["head"]): row["follows"]
-        for row in rows
-        if (row["what"], row.get("turn")) == ("turned", "owner")
-    }
-    yield (
-        "the right noun in {:.1%} of {:,} new sentences",
-        looks["looks"],
-        looks["looks.count"],
-    )
-    yield "is right in {:.1%},", looks["guesses.first noun"]
-    yield "chance in {:.1%}", looks["guesses.chance"]
-    yield "own things in training in {:.1%}", looks["guesses.likeliest owner"]
-    yield (
-        "German word along in {:.1%} of 500",
-        turned.pop((looks["layer"], looks["head"])),
-    )
-    yield "does so in at most {:.1%}", max(turned.values())
+def prose(name):
+    """A document in one line, without code, rows of tables, pictures and numbers of a list."""
+    text = re.sub(r"^```.*?^```", "", text_of(name), flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^\|.*$|^\d+\. ", "", text, flags=re.MULTILINE)
+    return " ".join(re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text).split())
 
 
-def corpora_claims():
-    rows, (alone,) = read_rows("multi30k"), read_rows("multi30k-en-de-1")
-    runs = [row for row in rows if row["row"] == "recipe"]
-    literature = [row["test.bleu_tokenized_lowercased"] for row in runs]
-    cased = {
-        name: statistics.mean(row["test.bleu"] for row in rows if row["row"] == name)
-        for name in (
-            "recipe",
-            "epsilon_ls=0.0",
-            "tie_embeddings=False",
-            "positions=rotary",
-        )
-    }
-    yield "a model of {:.1f} million parameters reaches", runs[0]["parameters"] / 1e6
-    yield "reaches {:.1f} BLEU (mean of three seeds)", cased["recipe"]
-    yield (
-        "the differences are {:.1f}, {:.1f} and {:.1f},",
-        *(
-            abs(score - cased["recipe"])
-            for name, score in cased.items()
-            if name != "recipe"
-        ),
-    )
-    yield "{:.1f}, {:.1f} and {:.1f} BLEU with three seeds", *literature
-    yield (
-        "{:.1f}, {:.1f} and {:.1f} with three more",
-        *(
-            row["test.bleu_tokenized_lowercased"]
-            for row in read_rows("tight-multi30k")
-            if row["row"] == "recipe"
-        ),
-    )
-    yield (
-        "95% margin of one run: {:.1f}",
-        alone["test.bleu_tokenized_lowercased.margin"],
-    )
-    means = {
-        name: statistics.mean(
-            row["validation.bleu"] for row in rows if row["row"] == name
-        )
-        for name in (
-            "recipe",
-            "epsilon_ls=0.0",
-            "tie_embeddings=False",
-            "positions=rotary",
-        )
-    }
-    recipe, plain, untied, rotary = means.values()
-    yield "label smoothing is worth {:.1f} BLEU", recipe - plain
-    yield "instead of three {:.1f},", recipe - untied
-    yield "rotary positions gain {:.1f} over", rotary - recipe
-    (paper,) = read_rows("gpu-base")
-    yield "base model takes {:.3f} seconds", paper["seconds_per_update"]
-    yield "would take {:.1f} hours", paper["hours_of_the_paper"]
-    (tatoeba,) = read_rows("tatoeba-en-de")
-    yield "a model of {:.1f} million reaches", tatoeba["parameters"] / 1e6
-    yield "million reaches {:.1f}.", tatoeba["test.bleu"]
-    (card,) = read_rows(ROOT / "data/models/tatoeba/card.json")
-    yield (
-        "Another comes with the package, at {:.1f} (a little flattered",
-        card["test.bleu"],
-    )
+def numbers(text):
+    """The numbers of a text; those in the words of a link, or in a name such as H100 or Table 3, are
+    none."""
+    text = re.sub(r"\[[^\]]*\]\([^)]*\)|`[^`]*`|(?:Table|chapter) \d+", "", text)
+    return set(re.findall(r"(?<![\w.])\d+(?:[.,]\d+)*", text))
 
 
-def families_claims():
-    runs = [row for row in read_rows("table2-bundled") if row["what"] == "run"]
-
-    def mean(score, *families):
-        return [
-            statistics.mean(row[score] for row in runs if row["family"] == family)
-            for family in families
-        ]
-
-    for level in mean("test.bleu", "transformer", "rnn-attention"):
-        yield "test set both have {:.1f} BLEU (three seeds,", level
-    yield (
-        (
-            "the RNN has {:.1f}, the paper's Transformer {:.1f}, with rotary positions in place of "
-            "the sines {:.1f}, and with the norms first, too, {:.1f}."
-        ),
-        *mean(
-            "part.hard.longer",
-            "rnn-attention",
-            "transformer",
-            "rotary",
-            "rotary-pre-norm",
-        ),
-    )
-    captions = pd.DataFrame(read_rows("table2-multi30k")).query("what == 'run'")
-    paper = captions.groupby("family")["test.by_alpha.0.6.part.test"].mean()
-    rule = captions.groupby("family")["test.bleu"].mean()
-    yield "the RNN is {:.1f} ahead)", rule["rnn-attention"] - rule["transformer"]
-    yield (
-        "length penalty ({:.1f} and {:.1f},",
-        paper["rnn-attention"],
-        paper["transformer"],
-    )
+@pytest.fixture(scope="module")
+def figures():
+    return results.figures()
 
 
-def variations_claims():
-    runs = read_rows("variations")
-    means = {
-        name: statistics.mean(
-            run["validation.bleu"] for run in runs if run["row"] == name
-        )
-        for name in ("base", "N=8", "big")
-    }
-    yield (
-        "lose {:.1f} and {:.1f} BLEU to base",
-        *(means["base"] - means[name] for name in ("N=8", "big")),
-    )
-    paper = pd.Series(
-        {row.name: row.perplexity for row in TABLE_3 if row.name in IN_SMALL}
-    )
-    runs = pd.DataFrame([row for row in read_rows("table3") if row["row"] in IN_SMALL])
-    order = along(runs, paper).mean(axis=1)
-    yield "of {:.2f} with the paper's perplexities after a quarter of 3,400", order[850]
-    yield "updates, and of {:.2f} in the end", order[3400]
-    differences = np.log(paper / paper["base"]).drop("base")
-    runs["loss"] = np.log(runs["test.perplexity"])
-    found = agreement_with_interval(runs, "loss", differences)
-    yield "Then {:.0f} of {:.0f} perplexities", *found.loc[["signs", "of"], "found"]
-    yield "95%: {:.0f} to {:.0f};", *found.loc["signs", ["low", "high"]]
-    yield "base is best gives {})", agreement(differences.abs(), differences)["signs"]
-
-
-def speed_claims():
-    def ratio(part, system="fast", kind="dropout"):
-        """Over torch's layer, both with the kind of products that both have."""
-        return next(
-            row["over_torch_highest"]
-            for row in read_rows("bench")
-            if (row["part"], row.get("system"), row.get("kind"), row.get("matmul"))
-            == (part, system, kind, "highest")
-        )
-
-    yield (
-        "{:.1f} (base) to {:.1f} (the smallest model) times",
-        ratio("T1"),
-        ratio("small"),
-    )
-    equal = [ratio(part, kind="similar_lengths") for part in ("T1", "T2", "small")]
-    yield "{:.1f} to {:.1f} times where", min(equal), max(equal)
-    plain = [ratio(part, "plain") for part in ("T1", "T2", "small")]
-    yield "have {:.2f} to {:.2f} times", min(plain), max(plain)
-    (base,) = (row for row in read_rows("gpu-bench-base") if row["system"] == "fast")
-    (torchs,) = (row for row in read_rows("gpu-bench-base") if row["system"] == "torch")
-    yield "it trains {:.2f} times", base["over_torch_highest"]
-    rounds = zip(base["rounds"], torchs["rounds"])
-    yield "three rounds; {:.2f} in one", min(ours / theirs for ours, theirs in rounds)
-    memory = {
-        row["system"]: row["above_start_gib"]
-        for row in read_rows("bench")
-        if row["part"] == "memory"
-    }
-    yield "{:.2f} GiB at its peak", memory["fast"]
-    yield "instead of {:.2f}", memory["torch"]
-    yield "take {:.2f} GiB", memory["plain"]
-
-
-def parsing_claims():
-    (first,) = read_rows("parser-craft")
-    rows = {row["name"]: row for row in read_rows("parser")}
-    yield "only counts has {:.1f}.", rows["grammar"]["test.f1"]
-    yield (
-        "does has an F1 of {:.1f}, and {:.1f} by choosing among 21 outputs",
-        (first["test.likeliest.f1"]),
-        first["test.f1"],
-    )
-    thirds = [
-        rows[f"third-{name}-1"]
-        for name in ("vocabulary", "words", "all", "all-bracket-depth")
-    ]
-    assert [row["updates"] for row in (first, *thirds)] == [36_000, *4 * [12_000]]
-    f1, malformed = (
-        [row[f"test.beam 4.{name}"] for row in thirds] for name in ("f1", "malformed")
-    )
-    yield (
-        (
-            "the paper's way has {:.1f}, with a vocabulary of its own for trees {:.1f}, and reading "
-            "words {:.1f}."
-        ),
-        rows["third-as-it-was-1"]["test.beam 4.f1"],
-        f1[0],
-        f1[1],
-    )
-    yield "falling rate, it has {:.1f}, but {:.1f}% of its outputs", f1[2], malformed[2]
-    yield "how many are, {:.1f} and {:.1f}%.", f1[3], malformed[3]
-    full = [
-        [rows[f"{name}-{seed}"] for seed in (1, 2)]
-        for name in ("all", "all-bracket-depth")
-    ]
-    means = [
-        statistics.mean(row[f"test.beam 4.{name}"] for row in own)
-        for name in ("f1", "malformed")
-        for own in full
-    ]
-    yield (
-        "In full these two have {:.1f} and {:.1f} (two seeds), {:.1f}% and {:.1f}%.",
-        *means,
-    )
-
-
-CLAIMS = (
-    bundled_claims,
-    circuit_claims,
-    corpora_claims,
-    families_claims,
-    variations_claims,
-    parsing_claims,
-    speed_claims,
+README_CLAIMS = (
+    "in {head_turned:.0%} of {sentences_turned:.0f} sentences",
+    "these heads it is {other_head_turned:.0%} at most",
+    "only read {pairs:,} sentences",
+    "writes {demo_exact:.0%} of its test sentences exactly right",
+    "reaches {one_vector:.0f} BLEU (of 100) on our made-up grammar, and with attention "
+    "{with_attention:.0f}",
+    "has only {longer_sines:.0f}, while rotary positions hold it at {longer_rotary:.0f} and the RNN "
+    "with attention stays at {longer_rnn:.0f}",
+    "from an F1 of {reading_pieces:.0f} to {reading_words:.0f} in equally many updates",
 )
 
 
-@pytest.mark.parametrize("claims", CLAIMS)
-def test_readme_says_what_the_records_say(claims):
-    text = " ".join(text_of("README.md").split())
-    for sentence, *values in claims():
-        assert sentence.format(*values) in text
+def readme_claims(figures):
+    known = figures | {"pairs": len(read_corpus("bundled", "train"))}
+    return [claim.format_map(known) for claim in README_CLAIMS]
 
 
-def test_every_figure_of_the_readme_is_held_to_a_record():
-    text = " ".join(text_of("README.md").split())
-    results = text[text.index("## Seven results") : text.index("## Three ways")]
-    for claims in CLAIMS:
-        for sentence, *values in claims():
-            results = results.replace(sentence.format(*values), "")
-    results = results.replace("report 41.0 for 2.6 million", "")  # Wu et al.'s
-    assert not re.findall(r"\d+\.\d+", results)
+@pytest.mark.parametrize("place", range(len(README_CLAIMS)))
+def test_readme_says_what_the_records_say(figures, place):
+    claim = readme_claims(figures)[place]
+    assert prose("README.md").count(claim) == 1, claim
 
 
-def test_readme_is_short_and_its_minutes_are_right():
+def test_every_number_of_the_readme_is_held_to_a_record(figures):
+    text = prose("README.md")
+    for claim in readme_claims(figures):
+        text = text.replace(claim, "")
+    assert numbers(text) <= README_KNOWN
+
+
+def test_what_the_readme_says_in_words(figures):
+    """One of eight heads; three trainings that ignore their source, and are cured; more than one
+    BLEU between seeds."""
+    assert figures["heads"] == 8
+    assert figures["ignoring"] == figures["cured"] == figures["cured_of"] == 3
+    assert figures["apart"] > 1
+    assert figures["other_head_turned"] < figures["head_turned"]
+
+
+def test_results_are_what_the_records_say():
+    assert text_of("RESULTS.md") == results.results(), "make results"
+
+
+def test_every_number_of_the_results_comes_from_a_record():
+    template = results.TEMPLATE.relative_to(ROOT).as_posix()
+    assert numbers(re.sub(r"\{\w+:[^}]*\}", "", prose(template))) <= RESULTS_KNOWN
+
+
+def test_what_the_results_say_in_words(figures):
+    """Six trainings of captions; three that ignore their source; thirteen changes, nine of which
+    hurt in the paper; a Transformer that loses nothing when pixels are shuffled."""
+    paper = [row.perplexity for row in TABLE_3 if row.name in IN_SMALL]
+    assert figures["captions_trainings"] == 6
+    assert figures["ignoring"] == 3
+    assert figures["table3_of"] == 13
+    assert sum(perplexity > paper[0] for perplexity in paper) == 9
+    assert figures["shuffled_vit"] < 0
+
+
+@pytest.mark.parametrize("name", ["demo_exact", "captions", "fast", "numbered_words"])
+def test_a_changed_record_changes_the_page(figures, monkeypatch, name):
+    monkeypatch.setattr(results, "figures", lambda: figures | {name: 12.3})
+    assert text_of("RESULTS.md") != results.results()
+
+
+@pytest.mark.parametrize("name, most", [("README.md", 1100), ("RESULTS.md", 900)])
+def test_what_is_read_first_is_short(name, most):
+    text = text_of(name)
+    lines = [line for line in text.splitlines() if not line.startswith("|")]
+    assert len(text.split()) <= most
+    assert max(map(len, lines)) <= 100
+
+
+# Reading
+
+
+def test_the_readmes_minutes_are_right():
     text = text_of("README.md")
-    assert len(text.splitlines()) <= 150
-    now, then = reading.routes(text), reading.routes(reading.filled(text))
-    assert list(now) == [path.stem for path in pairs.notebooks()]
-    wrong = {
-        name: cells
-        for name, cells in now.items()
-        for old, new in zip(cells, then[name])
-        if abs(int(old or 0) - int(new or 0)) > 5
-    }
+    now, then = reading.parts(text), reading.parts(reading.filled(text))
+    stems = [stem for chapters in now.values() for stem, *_ in chapters]
+    assert sorted(stems) == [path.stem for path in pairs.notebooks()]
+    wrong = [
+        (stem, minutes, other)
+        for name, chapters in now.items()
+        for (stem, _, minutes), (_, _, other) in zip(chapters, then[name])
+        if abs(minutes - other) > 5
+    ]
     assert not wrong, "python tools/reading.py"
+    sums = {name: sum(n for *_, n in chapters) for name, chapters in now.items()}
+    assert reading.sums(text) == sums, "python tools/reading.py"
+
+
+def test_the_shortest_way_takes_an_hour():
+    text = prose("README.md")
+    links = [f"[{stem[:2]}](notebooks/{stem}.ipynb)" for stem in reading.HOUR]
+    assert f"**One hour** takes you through {' and '.join(links)}" in text
+    taken = [
+        reading.minutes(ROOT / "notebooks" / f"{stem}.ipynb") for stem in reading.HOUR
+    ]
+    assert 45 <= sum(taken) <= 65
 
 
 def test_notebooks_say_how_long_they_take():
@@ -353,6 +196,47 @@ def test_links_lead_somewhere(name):
 
 
 # Code
+
+
+def blocks(name, language):
+    """The code blocks of a document in a language; "" are those without one."""
+    found = r"^```(\w*)\n(.*?)^```"
+    every = re.findall(found, text_of(name), re.MULTILINE | re.DOTALL)
+    return [code for own, code in every if own == language]
+
+
+def test_the_readmes_code_runs():
+    looks, parts = blocks("README.md", "python")
+    names = {}
+    exec(looks, names)
+    said = re.search(r"translate\((.*)\) +# (.*)", looks)
+    sentences, expected = eval(f"[{said[1]}][2]", names), ast.literal_eval(said[2])
+    assert names["translate"](names["model"], names["tokenizer"], sentences) == expected
+    with torch.device("meta"):
+        exec(parts, names)
+    assert names["big"].config.d_model == 1024
+
+
+COMMANDS = [
+    line
+    for name in ("README.md", "INSTALL.md", "tools/site/commands.md")
+    for block in blocks(name, "")
+    for line in block.replace("\\\n", " ").splitlines()
+]
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in COMMANDS if line.startswith("transformer ")]
+)
+def test_commands_in_documents_are_understood(line):
+    parse(shlex.split(line, comments=True)[1:])
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line[:5] == "make "])
+def test_targets_in_documents_are_in_the_makefile(line):
+    words = shlex.split(line, comments=True)[1:]
+    targets = re.findall(r"^([\w-]+):", text_of("Makefile"), re.MULTILINE)
+    assert {word for word in words if "=" not in word} <= set(targets)
 
 
 def shown(node, source):

@@ -379,6 +379,82 @@ def test_stamp_follows_the_address(copy):
     assert pairs.cells(notebook) == pairs.cells(module)
 
 
+@pytest.fixture
+def documented(copy):
+    """`copy`, with all that stamp.py writes into."""
+    for name in (*stamp.DOCUMENTS, "pyproject.toml"):
+        shutil.copy(ROOT / name, copy[0])
+    return copy[0]
+
+
+def with_origin(root, url):
+    for command in (["init", "-q"], ["remote", "add", "origin", url]):
+        subprocess.run(["git", "-C", str(root), *command], check=True)
+
+
+def contents(root):
+    paths = [path for path in root.rglob("*") if path.is_file()]
+    return {path: path.read_bytes() for path in paths if ".git" not in path.parts}
+
+
+@pytest.mark.parametrize("origin", [None, "https://github.com/jane/book.git"])
+def test_to_stamp_twice_changes_nothing(documented, origin):
+    if origin:
+        with_origin(documented, origin)
+    stamp.main(documented)
+    once = contents(documented)
+    stamp.main(documented)
+    assert contents(documented) == once
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://github.com/jane/book",
+        "https://github.com/jane/book.git",
+        "https://jane@github.com/jane/book.git",
+        "git@github.com:jane/book.git",
+        "ssh://git@github.com/jane/book",
+    ],
+)
+def test_an_origin_at_github_is_the_address(tmp_path, origin):
+    with_origin(tmp_path, origin)
+    assert stamp.origin(tmp_path) == "https://github.com/jane/book"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://example.org/jane/book",
+        "https://github.com.example.org/jane/book",
+        "/srv/git/book",
+        "ssh://git@example.org/github.com/book",
+    ],
+)
+def test_another_origin_leaves_the_placeholder(documented, origin):
+    with_origin(documented, origin)
+    before = stamp.address(documented)
+    stamp.main(documented)
+    assert stamp.origin(documented) is None
+    assert stamp.address(documented) == before
+
+
+def test_a_folder_inside_a_repository_has_no_origin_of_its_own(tmp_path):
+    with_origin(tmp_path, "https://github.com/jane/book")
+    (tmp_path / "inside").mkdir()
+    assert stamp.origin(tmp_path / "inside") is None
+
+
+def test_without_an_address_a_wheel_is_uploaded():
+    placeholder = stamp.install_cell(stamp.PLACEHOLDER + "annotated-attention")
+    assert "no address yet" in placeholder
+    assert "files.upload()" in placeholder
+    assert "git+" not in placeholder
+    address = stamp.install_cell("https://github.com/jane/book")
+    assert "%pip install -q git+https://github.com/jane/book" in address
+    assert "upload" not in address
+
+
 def test_a_second_stamp_finds_what_the_first_has_written():
     """Hosts are in small letters, and a path keeps its capitals."""
     first, second = (

@@ -243,10 +243,15 @@ def test_readers_questions_lead_to_their_cells(site):
     assert all(question in text for question in expected.values())
 
 
-def test_results_show_every_file(site):
-    text = (site / "results.html").read_text(encoding="utf8")
-    assert all(path.name in text for path in (ROOT / "data" / "runs").glob("*.json"))
-    assert "98.0" in text and "40.12" in text  # BLEU of the bundled model, of Multi30k
+def test_evidence_of_hardware_shows_every_file(site):
+    text = pages(site)["notebooks/evidence/11_hardware.html"].text
+    assert all(path.stem in text for path in (ROOT / "data" / "runs").glob("*.json"))
+
+
+def test_results_are_a_page(site):
+    found = pages(site)["results.html"]
+    assert "91.0%" in found.text
+    assert any("evidence/14_training.html" in link for link in found.links)
 
 
 def test_every_documented_name_is_on_its_page(site):
@@ -384,6 +389,25 @@ def test_the_model_works_on_its_pages(site, browser, name):
         assert errors(browser) == []
 
 
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_front_page_loads_the_model_by_itself(site, browser, width, scheme):
+    browser, address = browser
+    screen(browser, width, scheme)
+    browser.open(f"{address}/index.html")
+    while browser.run("document.querySelector('div.live iframe') === null"):
+        pass
+    with browser.frame("div.live iframe"):
+        while browser.run("document.querySelector('.rows') === null"):
+            pass
+        assert len(browser.words()) > 5
+        colour = browser.run("getComputedStyle(document.body).color")
+        assert (colour != "rgb(0, 0, 0)") == (scheme == "dark")
+    assert browser.run("document.querySelector('div.live p')") is None
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert errors(browser) == []
+
+
 def test_the_bot_answers_on_its_page(site, browser):
     browser, address = browser
     browser.open(f"{address}/bot.html")
@@ -446,8 +470,8 @@ def test_links_of_the_repository(root):
         "[a](04_attention.ipynb#b) [r](../index.md) [f](https://github.com/x/y/blob/main/data/README.md) "
         "[h](http://x) `[c](d)`"
     )
-    assert book.relink("![p](data/attention.png) [l](LICENSE)", "", url) == (
-        "![p](data/attention.png) [l](https://github.com/x/y/blob/main/LICENSE)"
+    assert book.relink("![p](data/live.png) [l](LICENSE)", "", url) == (
+        "![p](data/live.png) [l](https://github.com/x/y/blob/main/LICENSE)"
     )
 
 

@@ -1,8 +1,7 @@
-"""Minutes of reading in the README's table: python tools/reading.py
+"""Minutes of reading in the README's table of chapters: python tools/reading.py
 
-A notebook takes a minute for 200 words of prose and half a minute for a cell of code. A cell of the
-table's last three columns that holds a number gets the notebook's minutes, in steps of five, and
-the last row their sums.
+A notebook takes a minute for 200 words of prose and half a minute for a cell of code, in steps of
+five. A part of the table has the sum of its chapters.
 """
 
 import re
@@ -10,12 +9,10 @@ import re
 import nbformat
 import pairs
 
-ROW = re.compile(
-    r"^(\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \|.*\|)((?: \d* ?\|){3})$", re.MULTILINE
-)
-SUMS = re.compile(
-    r"^(\| \*\*minutes together\*\* \| \| \|)(?: \d+ \|){3}$", re.MULTILINE
-)
+CHAPTER = re.compile(r"^\|\[[^\]]*\]\(notebooks/(\w+)\.ipynb\).*\|(.*)\|(\d+)\|$")
+PART = re.compile(r"^\|\*\*(.+?)\*\*.*\|\|\*\*(\d+)\*\*\|$")
+MAIN = "Main book"
+HOUR = ("00_first_transformer", "04_attention")  # the shortest way to read
 WORDS_A_MINUTE, MINUTES_A_CELL = 200, 0.5
 
 
@@ -31,36 +28,50 @@ def minutes(notebook):
     return max(5, 5 * round((words / WORDS_A_MINUTE + code * MINUTES_A_CELL) / 5))
 
 
-def routes(text):
-    """{notebook's name: its cells in the columns of the three routes} of the README's table"""
-    return {
-        stem: [cell.strip() for cell in cells.split("|")[:3]]
-        for _, stem, cells in ROW.findall(text)
-    }
+def parts(text):
+    """{name of a part: [(stem of a notebook, what waits there, minutes), ...]} of the README's
+    table, in its order."""
+    found = {}
+    for line in text.splitlines():
+        if part := PART.match(line):
+            found[part[1]] = []
+        elif chapter := CHAPTER.match(line):
+            stem, waits, number = chapter.groups()
+            found[list(found)[-1]].append((stem, waits, int(number)))
+    return found
+
+
+def sums(text):
+    """{name of a part: minutes} as the README's table has them."""
+    matches = map(PART.match, text.splitlines())
+    return {part[1]: int(part[2]) for part in matches if part}
 
 
 def filled(text, root=pairs.ROOT):
     """The README with every number of its table in place."""
-
-    def row(match):
-        taken = minutes(root / "notebooks" / f"{match[2]}.ipynb")
-        return match[1] + "".join(
-            f" {taken} |" if cell else " |" for cell in routes(match[0])[match[2]]
-        )
-
-    text = ROW.sub(row, text)
-    columns = zip(*routes(text).values())
-    sums = [sum(int(cell) for cell in column if cell) for column in columns]
-    return SUMS.sub(
-        lambda match: match[1] + "".join(f" {total} |" for total in sums), text
-    )
+    taken = {
+        stem: minutes(root / "notebooks" / f"{stem}.ipynb")
+        for chapters in parts(text).values()
+        for stem, *_ in chapters
+    }
+    totals = {
+        name: sum(taken[stem] for stem, *_ in chapters)
+        for name, chapters in parts(text).items()
+    }
+    lines = []
+    for line in text.split("\n"):
+        if part := PART.match(line):
+            line = line.replace(f"**{part[2]}**|", f"**{totals[part[1]]}**|")
+        elif chapter := CHAPTER.match(line):
+            line = f"{line[: chapter.start(3)]}{taken[chapter[1]]}|"
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def main():
     readme = pairs.ROOT / "README.md"
-    readme.write_text(
-        filled(readme.read_text(encoding="utf8")), encoding="utf8", newline="\n"
-    )
+    text = filled(readme.read_text(encoding="utf8"))
+    readme.write_text(text, encoding="utf8", newline="\n")
 
 
 if __name__ == "__main__":

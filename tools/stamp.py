@@ -1,5 +1,9 @@
 """Carry the repository's address from pyproject.toml to badges, install cells, links and the
-documents that name it; an address given as the argument is written into pyproject.toml first."""
+documents that name it: python tools/stamp.py [address]
+
+An address given as the argument is written into pyproject.toml first; without an argument, that of
+git's origin is, if it is one at github.com. Until then a placeholder stands for it.
+"""
 
 import re
 import sys
@@ -7,12 +11,35 @@ import tomllib
 
 import nbformat
 import pairs
+from version import git
 
 ROOT = pairs.ROOT
 CITED = re.compile(r"^repository-code: *(\S+)", re.MULTILINE)
-DOCUMENTS = ("README.md", "CITATION.cff", "CONTRIBUTING.md", "CHANGELOG.md")
+DOCUMENTS = (
+    "README.md",
+    "INSTALL.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+)
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)
 GITHUB = "https://github.com/"
+PLACEHOLDER = f"{GITHUB}OWNER/"
+ORIGIN = r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)github\.com[:/]"
+# The first code cell of every notebook
+INSTALL = """import sys
+
+if {condition}:
+    %pip install -q git+{url}"""
+# The same while there is no address to install from
+INSTALL_WHEEL = """import sys
+
+if {condition}:
+    # This book has no address yet. Upload its wheel: python -m pip wheel --no-deps .
+    from google.colab import files
+
+    wheel = next(iter(files.upload()))
+    %pip install -q {{wheel}}"""
 
 
 def checked(url, where):
@@ -28,6 +55,16 @@ def address(root=ROOT):
     with open(root / "pyproject.toml", "rb") as file:
         url = tomllib.load(file)["project"]["urls"]["Repository"]
     return checked(url, "pyproject.toml, Repository")
+
+
+def origin(root=ROOT):
+    """The address of git's origin if it is at GitHub; nothing for another, or for a folder that is
+    no repository itself."""
+    if not (root / ".git").exists():
+        return None
+    url = git(root, "remote", "get-url", "origin")
+    found = re.match(ORIGIN, url)
+    return checked(GITHUB + url[found.end() :], "git's origin") if found else None
 
 
 def moved(text, old, new):
@@ -64,7 +101,8 @@ def badge(url, notebook):
 
 def install_cell(url):
     """The cell that installs the package, in Colab only."""
-    return f"import sys\n\nif {pairs.IN_COLAB}:\n    %pip install -q git+{url}"
+    words = INSTALL_WHEEL if url.startswith(PLACEHOLDER) else INSTALL
+    return words.format(condition=pairs.IN_COLAB, url=url)
 
 
 def is_install_cell(cell):
@@ -100,8 +138,8 @@ def stamp_notebook(notebook, url, old):
 def main(root=ROOT, new=None):
     pairs.sync(root)
     old = CITED.search((root / "CITATION.cff").read_text(encoding="utf8"))[1]
+    new = origin(root) if new is None else checked(new, "the new address")
     if new is not None:
-        new = checked(new, "the new address")
         rewrite(root / "pyproject.toml", address(root), new)
     url = address(root)
     for name in DOCUMENTS:

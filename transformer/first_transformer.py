@@ -18,7 +18,11 @@
 # import sys
 #
 # if "google.colab" in sys.modules:
-#     %pip install -q git+https://github.com/OWNER/annotated-attention
+#     # This book has no address yet. Upload its wheel: python -m pip wheel --no-deps .
+#     from google.colab import files
+#
+#     wheel = next(iter(files.upload()))
+#     %pip install -q {wheel}
 
 # %%
 import math

@@ -15,7 +15,11 @@
 # import sys
 #
 # if "google.colab" in sys.modules:
-#     %pip install -q git+https://github.com/OWNER/annotated-attention
+#     # This book has no address yet. Upload its wheel: python -m pip wheel --no-deps .
+#     from google.colab import files
+#
+#     wheel = next(iter(files.upload()))
+#     %pip install -q {wheel}
 
 # %% [markdown]
 # **No published weights were loaded on the machine that executed this notebook; it has no network.** The folders below have the published form and random numbers. The section "From the command line" says how to do the same with a folder that you download.
@@ -1028,4 +1032,4 @@ def import_folder(folder: Path | str) -> Imported:
 #
 # ## Next
 #
-# This is the last of the notebooks on what came after the paper. [RESULTS.md](../RESULTS.md) has the measurements of the others; an appendix, [90](90_vocabulary.ipynb), is about torchtext.
+# This is the last of the notebooks on what came after the paper. [Evidence pages](evidence) have the measurements of the others; an appendix, [90](90_vocabulary.ipynb), is about torchtext.

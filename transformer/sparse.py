@@ -16,7 +16,11 @@
 # import sys
 #
 # if "google.colab" in sys.modules:
-#     %pip install -q git+https://github.com/OWNER/annotated-attention
+#     # This book has no address yet. Upload its wheel: python -m pip wheel --no-deps .
+#     from google.colab import files
+#
+#     wheel = next(iter(files.upload()))
+#     %pip install -q {wheel}
 
 # %%
 import math
@@ -1018,4 +1022,4 @@ def evolve(
 #
 # ## Next
 #
-# [RESULTS.md](../RESULTS.md) has the measurements and the long runs of this notebook.
+# [Evidence 22](evidence/22_sparse.ipynb) has the measurements and the long runs of this notebook.

@@ -3,8 +3,8 @@
 Nothing is executed.
 
 What Sphinx reads is put together in <folder>/source: the notebooks, the README in two pages,
-RESULTS.md, DEVIATIONS.md, CONTRIBUTING.md, the readers' questions, a
-page for each module. The site is then in <folder>/html, or site/html.
+INSTALL.md, RESULTS.md, DEVIATIONS.md, CONTRIBUTING.md, commands.md, the readers' questions, a page
+for each module. The site is then in <folder>/html, or site/html.
 """
 
 import argparse
@@ -27,28 +27,17 @@ import reading  # noqa: E402
 import stamp  # noqa: E402
 
 ROOT = pairs.ROOT
-# The paper's sections as they stand in the README's table, and their names there
-PARTS = {
-    "w": "The whole model",
-    "1": "Introduction",
-    "2": "Background",
-    "3": "Model architecture",
-    "4": "Why self-attention",
-    "5": "Training",
-    "6": "Results",
-    "F": "Attention visualizations",
-    "7": "Conclusion, and beyond",
-    "a": "Appendix",
-}
 # Documents that are pages of the site, and their places there
 PAGES = {
     "README.md": "index.md",
+    "INSTALL.md": "install.md",
     "RESULTS.md": "results.md",
     "DEVIATIONS.md": "deviations.md",
     "CONTRIBUTING.md": "contributing.md",
 }
-PICTURES = ("attention.png", "results.png", "live.png")
-ROUTES = "Three routes through the book"
+PICTURES = ("its.png", "live.png")
+SENTENCE = "The cat that saw the dog lost its ball."  # of the README's picture
+READ, FOUND = "Three ways to read", "Five things we found"  # headings of the README
 QUESTION = re.compile(r"question-(\d\d)")
 
 
@@ -62,13 +51,11 @@ def relink(text, folder, url):
     def target(match):
         before, link = match.groups()
         path, _, anchor = link.partition("#")
-        if not path and folder == "" and anchor == "installation":
-            path = "README.md"
         if not path or re.match(r"[a-z]+:", path):
             return match[0]
         path = (ROOT / folder / path).resolve().relative_to(ROOT)
         if path.as_posix() in PAGES:
-            there = "use.md" if anchor == "installation" else PAGES[path.as_posix()]
+            there = PAGES[path.as_posix()]
             up = "../" * len(Path(folder).parts)
             return f"{before}{up}{there}{'#' + anchor if anchor else ''})"
         if path.suffix == ".ipynb" or "![" in before:
@@ -95,51 +82,22 @@ def readme():
     return {name: body.strip() for name, body in named}
 
 
-def chapters():
-    """(notebook, section of the paper, what you learn), from the README's table or, where that
-    lacks it, its title."""
-    table = re.findall(
-        r"^\| \[[^\]]*\]\(notebooks/(\w+)\.ipynb\) \| ?(.*?) \| (.*?) \|",
-        readme()[ROUTES],
-        re.MULTILINE,
-    )
-    rows = {stem: (section, learned) for stem, section, learned in table}
-    return [
-        (notebook, *rows.get(notebook.stem, (title_of(notebook), "")))
-        for notebook in pairs.notebooks()
-    ]
-
-
 def grouped():
-    """[(name of the part, its chapters), ...] in reading order."""
-    parts = []
-    for chapter in chapters():
-        first = chapter[1][0] if chapter[1][0] in PARTS else "a"
-        name = f"{first} {PARTS[first]}" if first.isdigit() else PARTS[first]
-        if not parts or parts[-1][0] != name:
-            parts.append((name, []))
-        parts[-1][1].append(chapter)
-    return parts
+    """[(name of a part, [(notebook, what waits there), ...]), ...], as the README's table has them."""
+    folder = ROOT / "notebooks"
+    return [
+        (name, [(folder / f"{stem}.ipynb", waits) for stem, waits, _ in chapters])
+        for name, chapters in reading.parts(readme()[READ]).items()
+    ]
 
 
 def routes():
-    """{route: [(notebook, minutes), ...] in reading order}, from the README's table.
-
-    Without the last one, which has every notebook.
-    """
-    table = readme()[ROUTES]
-    names = [
-        cell.strip()
-        for cell in table[table.index("| notebook |") :].split("\n")[0].split("|")
-    ]
-    cells = reading.routes(table)
+    """{route: [(notebook, minutes), ...] in reading order}: an hour, and the main book."""
+    main = [notebook for notebook, _ in dict(grouped())[reading.MAIN]]
+    hour = [notebook for notebook in main if notebook.stem in reading.HOUR]
     return {
-        name: [
-            (notebook, int(cells[notebook.stem][column]))
-            for notebook in pairs.notebooks()
-            if cells.get(notebook.stem, [""] * 3)[column]
-        ]
-        for column, name in enumerate(names[-4:-2])
+        name: [(notebook, reading.minutes(notebook)) for notebook in stops]
+        for name, stops in (("One hour", hour), (reading.MAIN, main))
     }
 
 
@@ -172,8 +130,10 @@ LOOK_UP = """**Look up**
 - [The model in a page](live.md): translate, look into heads, change them
 - [A language model to talk with](bot.md): the chat bot of notebook 21
 - [Readers' questions](questions.md): each with the place where a cell measures the answer
-- [Results](results.md): every run that is kept, with its command and its hardware
-- [Ways to use it](use.md): read, run in Colab, import; the command line
+- [What we found](results.md): eleven findings, each with its evidence
+- [Ways to use it](use.md): in a notebook, at the command line, as parts
+- [Installing](install.md): with make or without, Windows, conda, containers
+- [The command line](commands.md): train, translate, evaluate, look
 - [Where it differs from the paper](deviations.md)
 - [Changing and extending it](contributing.md)
 - [The package](api/index.md): every class and function
@@ -184,6 +144,8 @@ LOOKED_UP = (
     "questions",
     "results",
     "use",
+    "install",
+    "commands",
     "deviations",
     "contributing",
     "api/index",
@@ -201,6 +163,18 @@ LIVE_FRAME = (
     'sandbox="allow-scripts"></iframe>\n'
 )
 LIVE_PAGE = "_static/live.html"
+# On the front page it is loaded when everything else is there; its head is turned as in the picture.
+LIVE_LATER = """<div class="live"><p>The model is loading, {size:.1f} MB ...</p></div>
+<script>
+addEventListener("load", () => {{
+  const frame = document.createElement("iframe");
+  const set = {{className: "live", title: "The model in a page", src: "{page}"}};
+  frame.setAttribute("sandbox", "allow-scripts");
+  frame.onload = () => frame.previousElementSibling?.remove();
+  document.querySelector("div.live").append(Object.assign(frame, set));
+}});
+</script>
+"""
 # In a chapter the page, which holds the model's weights, is loaded when it is asked for.
 LIVE_CLICK = """<details class="live" ontoggle="const frame = this.querySelector('iframe'); frame.src ||= frame.dataset.src">
 <summary>{picture}
@@ -259,10 +233,10 @@ def contents():
     for name, group in grouped():
         rows = [
             f"- [{title_of(notebook)}](notebooks/{notebook.name})"
-            f"{learned and f': {learned}'} ({reading.minutes(notebook)} minutes)"
-            for notebook, _, learned in group
+            f": {waits} ({reading.minutes(notebook)} minutes)"
+            for notebook, waits in group
         ]
-        inside = [f"notebooks/{notebook.stem}" for notebook, *_ in group]
+        inside = [f"notebooks/{notebook.stem}" for notebook, _ in group]
         found.append((name, rows, inside))
     pages = pairs.evidence(ROOT)
     rows = [f"- [{title_of(page)}](notebooks/evidence/{page.name})" for page in pages]
@@ -271,24 +245,24 @@ def contents():
 
 
 def front_page(url):
-    """What the book is, the two commands, contents by section, and the tree that the side bar
-    shows."""
-    parts, trees = {name: relink(text, "", url) for name, text in readme().items()}, []
+    """What the book is, the model to play with, the two commands, contents by part, findings, and
+    the tree that the side bar shows."""
+    texts = {name: relink(text, "", url) for name, text in readme().items()}
     lines = [
         "# Attention, annotated",
-        parts[""],
+        texts[""],
+        live_later(),
         "## Two commands",
-        parts["Two commands"],
-        "## Contents",
+        texts["Two commands"],
+        f"## {READ}",
+        texts[READ].partition("\n|")[0].strip(),
     ]
-    trees.append(tree(map(page_of, routes()), ":hidden:", ":caption: Routes"))
+    trees = [tree(map(page_of, routes()), ":hidden:", ":caption: Routes")]
     for name, rows, inside in contents():
         lines += [f"**{name}**", "\n".join(rows)]
         trees.append(tree(inside, ":hidden:", f":caption: {name}"))
     trees.append(tree(LOOKED_UP, ":hidden:", ":caption: Look up"))
-    return "\n\n".join(
-        [*lines, "## Seven results", parts["Seven results"], LOOK_UP, *trees]
-    )
+    return "\n\n".join([*lines, f"## {FOUND}", texts[FOUND], LOOK_UP, *trees])
 
 
 def page_of(route):
@@ -406,6 +380,16 @@ def live_size():
     return count_parameters(load()[0]) * 2 * 4 / 3 / 1e6
 
 
+def live_later():
+    """The page with the bundled model for the front page: the README's picture, to be moved."""
+    from transformer import load, view
+    from transformer.views.turn import Turn
+
+    turned = view(*load(), SENTENCE, Turn("its", "dog", layer=0, head=2))
+    page = f"{LIVE_PAGE}#{turned.fragment}"
+    return LIVE_LATER.format(page=page, size=live_size())
+
+
 def live_on_a_click(picture, folder, fragment=""):
     """A picture that opens the page with the bundled model, in the state that a fragment asks for.
 
@@ -480,9 +464,7 @@ def stage(source):
     url, parts = stamp.address(ROOT), readme()
     for name in ("notebooks", "api", "data"):
         (source / name).mkdir(parents=True)
-    use = (
-        f"{parts['Three ways to use it']}\n\n## Installation\n\n{parts['Installation']}"
-    )
+    use = parts["Three ways to use it"]
     pages = {
         "index": front_page(url),
         "questions": questions_page(),
@@ -494,6 +476,8 @@ def stage(source):
         "deviations": document("DEVIATIONS.md", url),
         "contributing": document("CONTRIBUTING.md", url),
         "results": document("RESULTS.md", url),
+        "install": document("INSTALL.md", url),
+        "commands": (HERE / "commands.md").read_text(encoding="utf8"),
     }
     for name, text in pages.items():
         (source / f"{name}.md").write_text(text, encoding="utf8", newline="\n")

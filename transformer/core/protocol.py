@@ -71,7 +71,7 @@ class SequenceModel(nn.Module, ABC):
         It is saved and loaded with the model. To set: `model.about = About("en", "de", beam=6)`;
         ValueError for anything but an `About`.
         """
-        return self.__dict__.get("about", About())
+        return getattr(self, "_about", About())
 
     @about.setter
     def about(self, value: About) -> None:
@@ -80,7 +80,7 @@ class SequenceModel(nn.Module, ABC):
                 'model.about must be an About, such as About("en", "de", beam=4, '
                 f"alpha=0.6), not {value!r}"
             )
-        self.__dict__["about"] = value
+        self._about = value
 
     @abstractmethod
     def loss(self, batch: Any, criterion: Callable) -> Tensor:

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 import tyro
 
-from transformer.core.records import write_rows
+from transformer.core.records import under, write_rows
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_corpus
 from transformer.experiments.rows import row_of
@@ -130,6 +130,12 @@ def record_of(folder: Path, device: torch.device) -> dict:
             for (source, reference), output in zip(pairs, outputs["averaged, beam"])
         ][:10],
     }
+
+
+def log_of(row: dict) -> list[dict]:
+    """The log of a record, a row a validation, as `read_log` gives that of a run."""
+    columns = under(row, "log")
+    return [dict(zip(columns, values)) for values in zip(*columns.values())]
 
 
 def owners_of(model, tokenizer) -> list[str]:

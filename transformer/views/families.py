@@ -89,15 +89,22 @@ def buckets(words, groups=6):
     return found
 
 
+def scores_by_length(rows, family, groups):
+    """BLEU of a family on the harder set, of each group of `buckets`, mean over seeds."""
+    kept = [under(run, "hard.ngrams") for run in runs_by_family(rows, [family])[family]]
+    return [
+        mean(bleu_of_counts(counts_at(own, places)) for own in kept)
+        for *_, places in groups
+    ]
+
+
 def by_length(rows, words, families=(), title=""):
     """BLEU on the harder set by the length of the source, mean over seeds; words: each one's."""
-    grouped, curves = buckets(words), {}
-    for family, runs in runs_by_family(rows, families).items():
-        kept = [under(run, "hard.ngrams") for run in runs]
-        curves[LABELS[family]] = [
-            mean(bleu_of_counts(counts_at(own, places)) for own in kept)
-            for *_, places in grouped
-        ]
+    grouped = buckets(words)
+    curves = {
+        LABELS[family]: scores_by_length(rows, family, grouped)
+        for family in runs_by_family(rows, families)
+    }
     ax = new_axes(7.5, 3.6)
     lines(
         range(len(grouped)),

@@ -105,7 +105,8 @@ def ladder(scores):
 
 def trainings(scores):
     """A dot for every training: {row: ([validation BLEU, ...], [test BLEU, ...])}."""
-    figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, columns=2, sharey=True)
+    options = {"sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, columns=2, **options)
     said = []
     for ax, side, title in zip(axes[0], (0, 1), ("validation", "test")):
         for place, values in enumerate(row[side] for row in scores.values()):
@@ -166,11 +167,11 @@ def table_2(rows):
         transformer = name.startswith("Transformer")
         colour = BLUE if transformer else GREY
         ax.plot(flops, score, "o", color=colour, ms=9 if transformer else 6)
-        left = flops > 6e19
+        left, low = flops > 6e19, flops > 1e20  # room for two names at the right edge
         ax.annotate(
             name,
             (flops, score),
-            (-9 if left else 9, 0),
+            (-9 if left else 9, -13 if low else 0),
             textcoords="offset points",
             ha="right" if left else "left",
             va="center",
@@ -219,3 +220,29 @@ def failed(updates, losses, scores):
         label_ends(ax)
     figure.alternative = "; ".join(said) + "."
     return figure
+
+
+class Live:
+    """A callback of a run: draws `progress` and `becoming` in a notebook, each time in
+    their place."""
+
+    def __init__(self, sentences):
+        from IPython.display import display
+
+        waiting = {"text/plain": "the curves come with the first validation"}
+        self.sentences = sentences
+        self.drawn = 0
+        self.places = [display(waiting, raw=True, display_id=True) for _ in range(2)]
+
+    def __call__(self, run) -> None:
+        if len(run.log) > self.drawn:
+            self.drawn = len(run.log)
+            self.draw(run.log)
+
+    def draw(self, log) -> None:
+        """Both, of the rows of a log."""
+        updates = [row["update"] for row in log]
+        step = -(-len(log) // 5)
+        shown = updates[::-1][::step]  # five at most, the last among them
+        self.places[0].update(progress(log))
+        self.places[1].update(becoming(log, self.sentences, shown))
