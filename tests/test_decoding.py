@@ -767,12 +767,19 @@ def test_an_average_of_saved_models_fits_too(tmp_path, tied):
         assert (model.output.weight is model.embedding.weight) == tied
 
 
+def test_two_matrices_for_one_are_refused():
+    """Of two that differ the last was taken, without a word."""
+    state = model_of(tie_embeddings=False).state_dict()
+    with pytest.raises(ValueError, match="are one matrix in this model, and two in"):
+        model_of(tie_embeddings=True).load_state_dict(state)
+
+
 def test_a_shared_matrix_that_is_nowhere_is_missing():
-    state = model_of().state_dict()
+    state = model_of(tie_embeddings=True).state_dict()
     for name in ("embedding.weight", "target_embedding.weight", "output.weight"):
         del state[name]
     with pytest.raises(RuntimeError, match="Missing key"):
-        model_of().load_state_dict(state)
+        model_of(tie_embeddings=True).load_state_dict(state)
 
 
 def test_an_average_of_state_dicts():

@@ -20,6 +20,7 @@ from transformer import (
     stream,
     translate,
     translate_n_best,
+    view,
 )
 from transformer.corpora.bundled import read_bundled
 from transformer.data import Tokenizer
@@ -308,6 +309,43 @@ def test_alignment_is_refused_in_a_sentence(bundled):
         align(*bundled, ["The cat."])
     with pytest.raises(ValueError, match="positions"):
         align(*bundled, [("The cat. " * 900, "Die Katze.")])
+
+
+def test_alignment_names_the_sentence_that_is_too_long(bundled):
+    with pytest.raises(ValueError, match="target 2 has .* tokens, more than the model"):
+        align(*bundled, [("a", "b"), ("a", "word " * 2000)])
+
+
+def test_what_stands_around_a_model(bundled):
+    """A compiled model is searched and asked as it is; DistributedDataParallel's is refused."""
+    model, tokenizer = bundled
+    compiled = torch.compile(model, backend="eager")
+    (plain,) = align(model, tokenizer, [(LONG, SHORT)])
+    assert align(compiled, tokenizer, [(LONG, SHORT)]) == [plain]
+    assert list(stream(compiled, tokenizer, SHORT)) == list(stream(*bundled, SHORT))
+    around = torch.nn.Module()
+    around.module = model
+    ids = torch.tensor([[5, 2]])
+    for ask in (
+        lambda: stream(around, tokenizer, SHORT),
+        lambda: align(around, tokenizer, [(SHORT, SHORT)]),
+        lambda: view(around, tokenizer, SHORT),
+        lambda: greedy_search(around, ids),
+        lambda: beam_search(around, ids),
+    ):
+        with pytest.raises(ValueError, match="hand in model.module"):
+            ask()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_other_precisions(bundled, dtype):
+    model, tokenizer = bundled
+    model = copy.deepcopy(model).to(dtype)
+    (text,) = translate(model, tokenizer, [SHORT], beam=1)
+    assert "".join(stream(model, tokenizer, SHORT)) == text
+    assert [j for _, j in align(model, tokenizer, [(SHORT, text)])[0].links] == list(
+        range(5)
+    )
 
 
 def test_alignment_leaves_no_trace(bundled):

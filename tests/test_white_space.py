@@ -121,6 +121,7 @@ VARIANTS = [
     "The old\tcat sleeps.\r\n",
     "The\u00a0old\u2003cat\u3000sleeps.",
     "\u2028The old\x85cat\x1fsleeps.",
+    "\ufeffThe old cat sleeps.",
 ]
 
 

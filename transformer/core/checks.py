@@ -203,6 +203,18 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
     return texts
 
 
+def check_sentences(
+    encoded: Iterable[list[int]], max_positions: int, what: str = "sentence"
+) -> None:
+    """ValueError, naming it, for a sentence that is longer than the model's positions."""
+    for number, ids in enumerate(encoded, 1):
+        if len(ids) > max_positions:
+            raise ValueError(
+                f"{what} {number} has {len(ids)} tokens, more than the model's "
+                f"{max_positions} positions: split it"
+            )
+
+
 def check_characters(text: str, name: str) -> None:
     """ValueError for a text with half of a surrogate pair, which UTF-8 cannot write."""
     try:

@@ -71,7 +71,7 @@ class SequenceModel(nn.Module, ABC):
         It is saved and loaded with the model. To set: `model.about = About("en", "de", beam=6)`;
         ValueError for anything but an `About`.
         """
-        return self.__dict__.get("about", About())
+        return getattr(self, "_about", About())
 
     @about.setter
     def about(self, value: About) -> None:
@@ -80,7 +80,7 @@ class SequenceModel(nn.Module, ABC):
                 'model.about must be an About, such as About("en", "de", beam=4, '
                 f"alpha=0.6), not {value!r}"
             )
-        self.__dict__["about"] = value
+        self._about = value
 
     @abstractmethod
     def loss(self, batch: Any, criterion: Callable) -> Tensor:
@@ -100,6 +100,17 @@ class SequenceModel(nn.Module, ABC):
     @abstractmethod
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Write tokens (rows, 1) and change the state; logits (rows, V) of what comes next."""
+
+
+def check_plain(model: nn.Module) -> None:
+    """ValueError for a model inside DistributedDataParallel or the like."""
+    if not hasattr(model, "config") and isinstance(
+        inner := getattr(model, "module", None), nn.Module
+    ):
+        raise ValueError(
+            f"{type(model).__name__} stands around the model, a {type(inner).__name__}: "
+            "hand in model.module"
+        )
 
 
 def check_sequence_model(model: Any) -> None:

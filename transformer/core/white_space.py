@@ -19,9 +19,10 @@ def normalised(text: str) -> str:
     """A text as models read it: one blank for each run of Unicode's white space, none at the ends.
 
     `translate`, `translate_n_best`, `view` and chats do so with what they are given, as corpora
-    hold sentences; `Tokenizer.encode` and training do not.
+    hold sentences; `Tokenizer.encode` and training do not. A byte order mark, which files begin
+    with, is no text.
     """
-    return " ".join(text.split())
+    return " ".join(text.removeprefix("\ufeff").split())
 
 
 def warn_of_blanks(blank: int, count: int, what: str) -> None:

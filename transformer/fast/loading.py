@@ -26,21 +26,39 @@ def tie(ties: list[list[str]], model: nn.Module, _: Any = None) -> None:
             if other is parameter:
                 continue
             if other.shape != parameter.shape or not torch.equal(other, parameter):
-                raise ValueError(
-                    f"{name} and {first} are one matrix in this model, and two in what was "
-                    "loaded: load weights of a model that shares them"
-                )
+                raise untied(name, first)
             place, _, attribute = name.rpartition(".")
             setattr(model.get_submodule(place), attribute, parameter)
 
 
 def complete(ties: list[list[str]], state: dict, prefix: str, *_: Any) -> None:
-    """Give a parameter that a state has under one of its names all of them: files hold it once."""
+    """Give a parameter that a state has under one of its names all of them: files hold it once.
+
+    ValueError where it has several, of different numbers.
+    """
     for group in ties:
         names = [prefix + name for name in group]
-        there = next((name for name in names if name in state), None)
-        if there is not None:
-            state.update({name: state[there] for name in names if name not in state})
+        there = [name for name in names if name in state]
+        for name in there[1:]:
+            if not same(state[there[0]], state[name]):
+                raise untied(name, there[0])
+        if there:
+            state.update({name: state[there[0]] for name in names if name not in state})
+
+
+def same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same numbers; those without any, on `meta`, do."""
+    if one.is_meta or one.data_ptr() == other.data_ptr():
+        return True
+    return one.shape == other.shape and torch.equal(one, other.to(one))
+
+
+def untied(name: str, first: str) -> ValueError:
+    """The ValueError for two matrices where a model has one."""
+    return ValueError(
+        f"{name} and {first} are one matrix in this model, and two in what was "
+        "loaded: load weights of a model that shares them"
+    )
 
 
 def keep_tied(model: nn.Module) -> None:

@@ -18,6 +18,7 @@ from transformer.core.checks import (
     check_padding,
     check_search,
 )
+from transformer.core.protocol import check_plain
 from transformer.decoding import Hypothesis, length_penalty
 
 
@@ -36,6 +37,7 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     Raises ValueError for a negative extra, and for a sentence that is empty or has padding before
     it.
     """
+    check_plain(model)
     check_extra(extra)
     real = source != model.config.pad_id
     room = model.config.max_positions
@@ -376,6 +378,7 @@ def timed_beam_search(
     deadline: float | None,
 ) -> tuple[list[list[Hypothesis]], list[bool]]:
     """What `beam_search` finds, and for each sentence whether the search came to its end."""
+    check_plain(model)
     check_search(beam, alpha, n_best)
     passed = alarm(deadline)
     model.eval()

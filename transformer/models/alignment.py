@@ -6,10 +6,11 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer.core.checks import check_texts, sides_of
+from transformer.core.checks import check_sentences, check_texts, sides_of
+from transformer.core.protocol import check_plain
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import WORD
-from transformer.models.checkpoint import check_plain
+from transformer.models.checkpoint import plain
 from transformer.models.maps import AttentionMaps, attention_maps
 
 ROOM = 2_000_000  # attention weights between the tokens of a batch, of one head
@@ -75,6 +76,7 @@ def align(
     are wrong. The model is left in evaluation mode. Raises ValueError for a model without
     cross-attention, and for a sentence longer than its positions.
     """
+    model = plain(model)
     check_plain(model)
     sources, targets = sides_of(pairs)
     texts = [
@@ -85,6 +87,12 @@ def align(
     ]
     results = [Alignment(*map(WORD.findall, pair), links=[]) for pair in texts]
     full = [i for i, pair in enumerate(texts) if not any(map(is_blank, pair))]
+    for side, name in enumerate(("source", "target")):
+        reader = (tokenizer, getattr(tokenizer, "of_targets", tokenizer))[side]
+        encoded = reader.encode_all([pair[side] for pair in texts])
+        check_sentences(
+            ([*ids, 0] for ids in encoded), model.config.max_positions, name
+        )
     for places in batches([max(map(len, texts[i])) for i in full]):
         chosen = [full[place] for place in places]
         maps = attention_maps(model, tokenizer, [texts[i] for i in chosen])

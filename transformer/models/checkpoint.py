@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from transformer.core.files import write_file
+from transformer.core.protocol import check_plain
 from transformer.core.weights import (
     HUGE,
     check_dtypes,
@@ -42,17 +43,6 @@ def named_weights(model: nn.Module) -> dict[str, nn.Parameter]:
     return {plain_name(name): p for name, p in model.named_parameters()}
 
 
-def check_plain(model: nn.Module) -> None:
-    """ValueError for a model inside DistributedDataParallel or the like."""
-    if not hasattr(model, "config") and isinstance(
-        inner := getattr(model, "module", None), nn.Module
-    ):
-        raise ValueError(
-            f"{type(model).__name__} stands around the model, a {type(inner).__name__}: "
-            "hand in model.module"
-        )
-
-
 def save_checkpoint(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict
 ) -> None:
@@ -62,6 +52,7 @@ def save_checkpoint(
     that are kept as JSON (the place in the data among them). The model's configuration goes with
     it: some differ without any weight having another shape.
     """
+    check_plain(model)
     tensors = {}
     for name, p in named_weights(model).items():
         tensors[f"model.{name}"] = p

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from transformer.core.checks import check_texts
+from transformer.core.checks import check_sentences, check_texts
 from transformer.core.files import new_folder
+from transformer.core.protocol import check_plain
 from transformer.core.state import EncoderDecoder
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import pad
 from transformer.fast.model import Transformer
-from transformer.models.checkpoint import check_plain
-from transformer.models.search import check_sentences
+from transformer.models.checkpoint import plain
 
 INPUTS = ("source", "target")  # token ids (B, S) and (B, T), int64
 OUTPUT = "logits"  # (B, T, V)
@@ -63,6 +63,7 @@ def exported(model: nn.Module) -> Any:
     `exported(model).module()(source, target)` computes it; `torch.export.save` writes it. The model
     is left in evaluation mode. Raises ValueError for another model, and for a torch before 2.6.
     """
+    model = plain(model)
     check_graph(model)
     model.eval()
     with torch.no_grad():
@@ -97,6 +98,7 @@ def export_onnx(model: nn.Module, folder: Path | str) -> None:
     Weights of more than 1.5 GB stand in model.onnx.data beside it. Raises what `exported` raises,
     FileExistsError where the folder is there, ModuleNotFoundError (a sentence) without onnx.
     """
+    model = plain(model)
     check_graph(model)
     check_onnx()
     settings: dict[str, Any] = {"dynamo": True, "input_names": list(INPUTS)}

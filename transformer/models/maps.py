@@ -71,6 +71,7 @@ def join_pieces(weights, rows, columns, count=-1):
     columns (-1: as many as are named). Pieces of a row's word are averaged, of a
     column's summed: rows that summed to 1 still do.
     """
+    weights = weights.float()  # of a model in another precision
     row = F.one_hot(rows).float()  # (R, number of words)
     column = F.one_hot(columns, count).float()
     pieces = row.sum(dim=0).clamp(

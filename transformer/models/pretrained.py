@@ -24,7 +24,12 @@ from transformer.core.files import (
     write_file,
     write_json,
 )
-from transformer.core.protocol import About, SequenceModel, check_sequence_model
+from transformer.core.protocol import (
+    About,
+    SequenceModel,
+    check_plain,
+    check_sequence_model,
+)
 from transformer.core.weights import (
     check_fit,
     check_numbers,
@@ -43,7 +48,6 @@ from transformer.hardware import choose_device
 from transformer.models.checkpoint import (
     WRAPPERS,
     check_buffers,
-    check_plain,
     named_weights,
     plain,
     plain_name,

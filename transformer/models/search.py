@@ -13,9 +13,10 @@ from transformer.core.checks import (
     check_deadline,
     check_extra,
     check_search,
+    check_sentences,
     check_texts,
 )
-from transformer.core.protocol import check_sequence_model, longest_source
+from transformer.core.protocol import check_plain, check_sequence_model, longest_source
 from transformer.core.white_space import is_blank, normalised
 from transformer.data import WORD, pad
 from transformer.decoding import Hypothesis
@@ -28,18 +29,7 @@ from transformer.fast.search import (
     timed_greedy_search,
 )
 from transformer.models.alignment import Alignment, align
-from transformer.models.checkpoint import check_plain
 from transformer.models.pieces import texts_of
-
-
-def check_sentences(encoded, max_positions):
-    """ValueError, naming it, for a sentence that is longer than the model's positions."""
-    for number, ids in enumerate(encoded, 1):
-        if len(ids) > max_positions:
-            raise ValueError(
-                f"sentence {number} has {len(ids)} tokens, more than the model's "
-                f"{max_positions} positions: split it"
-            )
 
 
 def chosen(model, beam: int | None, alpha: float | None) -> tuple[int, float]:
@@ -102,6 +92,22 @@ def check_writes(model) -> None:
         raise ValueError(f"{type(model).__name__} has no search: it writes nothing")
 
 
+def encoded_sources(model, tokenizer, sentences: list[str]) -> list[list[int]]:
+    """The ids of sentences with their end marks; ValueError for one that is too long."""
+    encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
+    check_sentences(encoded, longest_source(model))
+    return encoded
+
+
+def room_for(model, longest: list[int], beam: int, how: Batching) -> int:
+    """How many sentences a batch may have whose longest is this one, ids with their end mark."""
+    on_cuda = next(model.parameters()).is_cuda
+    room = how.batch_tokens or (ROOM_ON_CUDA if on_cuda else ROOM_ON_CPU)
+    source = pad([longest], model.config.pad_id)
+    limit = int(output_limit(model, source, how.extra))
+    return max(1, room // (beam * (len(longest) + limit)))  # positions in caches
+
+
 def in_batches(
     model,
     tokenizer,
@@ -119,17 +125,12 @@ def in_batches(
     check_writes(model)
     pad_id = model.eval().config.pad_id
     device = next(model.parameters()).device
-    encoded = [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_all(sentences)]
-    check_sentences(encoded, longest_source(model))
+    encoded = encoded_sources(model, tokenizer, sentences)
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
     results = [None] * len(encoded)
     quick = packed(model)
-    room = how.batch_tokens or (ROOM_ON_CUDA if device.type == "cuda" else ROOM_ON_CPU)
     while order and (left := end - time.monotonic()) > 0:
-        longest = pad([encoded[order[0]]], pad_id)
-        limit = output_limit(model, longest, how.extra).item()
-        positions = beam * (longest.shape[1] + limit)  # in caches, of one sentence
-        most = max(1, room // positions)
+        most = room_for(model, encoded[order[0]], beam, how)
         size = together(model, [len(encoded[i]) for i in order[:most]], how.extra)
         rows, order = order[:size], order[size:]
         source = pad([encoded[i] for i in rows], pad_id).to(device)
@@ -217,12 +218,13 @@ class Translation:
         Computed when it is first asked for, by the model as it is then, which the entry holds. A
         copy by pickle has no model: ValueError there, unless it had been asked for before.
         """
-        if "aligned" not in self.__dict__:
+        aligned = getattr(self, "aligned", None)
+        if aligned is None:
             raise ValueError(
                 "this translation is a copy without its model: ask for its alignment "
                 "before copying, or for align(model, tokenizer, [(source, text)])"
             )
-        return self.__dict__["aligned"]()[0]
+        return aligned()[0]
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in self.__dict__.items() if k != "aligned"}
@@ -239,7 +241,8 @@ def entry_of(
     text, tokens = tokenizer.decode(found.tokens), texts_of(tokenizer, found.tokens)
     entry = Translation(text, found.score, tokens, source, finished)
     # no field, so that it is neither compared nor saved
-    entry.__dict__["aligned"] = partial(align, model, tokenizer, [(source, text)])
+    aligned = partial(align, model, tokenizer, [(source, text)])
+    object.__setattr__(entry, "aligned", aligned)
     return entry
 
 
@@ -302,9 +305,10 @@ def stream(
     model.eval()
     if is_blank(sentence):
         return words_of(tokenizer, ())
-    encoded = [*tokenizer.encode(sentence), tokenizer.eos_id]
-    check_sentences([encoded], longest_source(model))
-    source = torch.tensor([encoded], device=next(model.parameters()).device)
+    source = torch.tensor(
+        encoded_sources(model, tokenizer, [sentence]),
+        device=next(model.parameters()).device,
+    )
     return words_of(tokenizer, greedy_tokens(packed(model), source, extra, passed))
 
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import torch
 
-from transformer.core.checks import sides_of
-from transformer.core.protocol import longest_source
+from transformer.core.checks import check_sentences, sides_of
+from transformer.core.protocol import check_plain, longest_source
 from transformer.core.records import read_rows
 from transformer.core.weights import count_parameters, load_weights
 from transformer.core.white_space import normalised
@@ -22,7 +22,7 @@ from transformer.corpora import Example
 from transformer.models.families import family_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
 from transformer.models.pretrained import bundled_folder, handed_part
-from transformer.models.search import check_sentences, translate
+from transformer.models.search import translate
 from transformer.views.turn import Turn, picture_of_lines, picture_of_turn
 from transformer.views.widget import Widget, embedded, fill, live, png, script
 
@@ -198,6 +198,7 @@ def view(model, tokenizer, sentences, turn: Turn | None = None) -> Widget:
     or longer than the model's positions, and for a turn of words that are not there or of a model
     that the page cannot compute.
     """
+    check_plain(model)
     entries, own, still = entries_of(sentences), model.about, why_still(model)
     encoded = encoded_texts(tokenizer, entries)
     check_sentences(encoded, longest_source(model))

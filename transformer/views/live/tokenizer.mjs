@@ -5,9 +5,10 @@ const [LETTER, SPACE] = ["\\p{L}\\p{N}_", "\\p{White_Space}"];
 const PRE_TOKEN = new RegExp(` ?[${LETTER}]+| ?[^${SPACE}${LETTER}]|${SPACE}+(?![^${SPACE}])|${SPACE}+`, "gu");
 const WORD = new RegExp(`[${LETTER}]+|[^${LETTER}${SPACE}\x1c-\x1f]`, "gu");
 
-// A text as models read it: one blank for each run of Unicode's white space, none at the ends.
+// A text as models read it: one blank for each run of Unicode's white space, none at the ends, and
+// no byte order mark before it.
 export function normalised(text) {
-  return text.split(/[\p{White_Space}\x1c-\x1f]+/u).filter(word => word).join(" ");
+  return text.replace(/^\ufeff/, "").split(/[\p{White_Space}\x1c-\x1f]+/u).filter(word => word).join(" ");
 }
 
 // The letter that stands for each byte in a vocabulary: printable ones for themselves, others from 256 on.
