@@ -286,11 +286,10 @@ def test_a_process_of_its_own(capsys):
     assert figures["n"] == 32 and figures["seconds"] > 0 and filled.numel()
     assert 0 <= figures["above_start_gib"] < 0.5
     memory = in_a_process(
-        parts.memory_of, "plain", {**QUICK, "vocab_size": 30_000}, 2000, "cpu"
+        parts.memory_of, "plain", {**QUICK, "vocab_size": 30_000}, 600, "cpu"
     )
-    assert (
-        0.3 < memory["above_start_gib"] < 3
-    )  # logits alone: 2,000 times 30,000 numbers of 4 bytes, and gradients
+    # logits alone: 600 times 30,000 numbers of 4 bytes, and gradients
+    assert 0.1 < memory["above_start_gib"] < 1
     assert in_a_process(os._exit, 9) is None
     assert "terminated abruptly" in capsys.readouterr().err
 

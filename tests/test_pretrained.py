@@ -135,6 +135,15 @@ def test_what_nobody_has_said_is_the_papers(tmp_path):
     assert read_config(tmp_path / "config.json") == (PAPER, About(None, None, 4, 0.6))
 
 
+def test_a_model_with_weights_that_are_no_numbers_is_not_saved(tmp_path):
+    model = model_of()
+    with torch.no_grad():
+        model.embedding.weight[7, 3] = float("nan")
+    with pytest.raises(ValueError, match="the model: embedding.weight holds weights"):
+        save(model, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_tied_matrix_is_saved_once(tmp_path):
     save(model_of(), tmp_path)
     tensors, _ = load_weights(tmp_path / "model.safetensors")

@@ -312,7 +312,7 @@ def average_last(model, folder: Path, count: int, until: int | None = None) -> N
     Those after update `until` are left out.
     """
     average = average_checkpoints(kept_weights(folder, until)[-count:])
-    load_parameters(model, average, folder)
+    load_parameters(model, average, folder, checked=True)  # each of them was
 
 
 def last_update(e: Experiment) -> int | None:
