@@ -209,9 +209,10 @@ def test_the_readmes_code_runs():
     looks, parts = blocks("README.md", "python")
     names = {}
     exec(looks, names)
-    said = re.search(r"translate\((.*)\) +# (.*)", looks)
-    sentences, expected = eval(f"[{said[1]}][2]", names), ast.literal_eval(said[2])
-    assert names["translate"](names["model"], names["tokenizer"], sentences) == expected
+    call, expected = re.search(
+        r"^(translate\(.*\))  # (.*)", looks, re.MULTILINE
+    ).groups()
+    assert eval(call, names) == ast.literal_eval(expected)
     with torch.device("meta"):
         exec(parts, names)
     assert names["big"].config.d_model == 1024

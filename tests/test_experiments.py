@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -17,7 +16,7 @@ from transformer.core.records import read_rows
 from transformer.core.scores import bleu, bleu_of_counts, tokenized_bleu
 from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_corpus
-from transformer.experiments import alpha, corpora, gpu, multi30k, results
+from transformer.experiments import alpha, corpora, gpu, multi30k
 from transformer.experiments.runner import finished, settings_of
 from transformer.models.pretrained import bundled_folder, load
 from transformer.models.search import Batching, translate
@@ -317,27 +316,3 @@ def test_the_whole_rehearsal(tmp_path):
         gpu.record_of(stage, tmp_path).name for stage in gpu.STAGES
     }
     assert "0 of 0 stages done" in run(*told)[1]
-
-
-# The page of results
-
-
-def test_too_few_second_seeds_tell_no_noise():
-    runs = pd.DataFrame(
-        {
-            "row": ["base", "N=2", "N=4", "N=2"],
-            "seed": [1, 1, 1, 2],
-            "beside": "base",
-            "test.perplexity": [8.0, 9.0, 8.5, 9.1],
-            "test.bleu": [25.0, 20.0, 24.0, 20.5],
-        }
-    )
-    assert results.differences_in_words(runs, "test").empty
-    more = pd.concat([runs, runs.query("row == 'N=4'").assign(seed=2)])
-    assert list(results.differences_in_words(more, "test").index) == ["N=2", "N=4"]
-
-
-def test_the_page_is_what_the_records_say(root):
-    assert (root / "RESULTS.md").read_text(encoding="utf8") == results.results(), (
-        "make results writes it again"
-    )

@@ -427,7 +427,7 @@ def test_an_origin_at_github_is_the_address(tmp_path, origin):
     [
         "https://example.org/jane/book",
         "https://github.com.example.org/jane/book",
-        "/srv/git/book",
+        "../book.git",
         "ssh://git@example.org/github.com/book",
     ],
 )

@@ -7,13 +7,14 @@ import re
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 from transformer import views
 from transformer.views import plotting, style, words
-from transformer.views.evidence import shown, with_interval, with_p
+from transformer.views.evidence import listed, shown, with_interval, with_p
 from transformer.views.labels import spread
 
 # Pages written for the second edition: every picture has its caption and its words
@@ -125,9 +126,22 @@ def test_texts_are_moved_apart_and_no_further(wanted, places):
     assert spread(wanted, [10] * len(wanted)) == pytest.approx(places)
 
 
-def test_numbers_of_evidence():
-    import pandas as pd
+def test_a_table_of_records_has_dashes_where_a_figure_is_missing():
+    rows = pd.DataFrame(
+        {"row": ["base", "big"], "test.bleu": [1.25, None], "n": [1, 2]}
+    )
+    table = listed(
+        rows, {"model": "{row}", "BLEU": "{test.bleu:.1f} of {n}", "x": "{y}"}
+    )
+    assert table.data.splitlines() == [
+        "| model | BLEU | x |",
+        "| --- | --- | --- |",
+        "| base | 1.2 of 1 | - |",
+        "| big | - | - |",
+    ]
 
+
+def test_numbers_of_evidence():
     row = pd.Series({"difference": -1.26, "low": -1.8, "high": -0.04, "p": 0.0123})
     assert with_interval(row) == "**−1.3** [−1.8, 0.0]"
     assert with_p(row) == "**−1.3** (0.012)"
