@@ -21,7 +21,6 @@
 #     %pip install -q git+https://github.com/OWNER/annotated-attention
 
 # %%
-from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -30,7 +29,6 @@ from transformer.attention import padding_mask
 from transformer.core.checks import check_choice, check_place
 from transformer.models.gold import determiners, references
 from transformer.models.maps import KINDS, all_maps
-from transformer.models.recording import wrapped
 
 # %% tags=["active-ipynb"]
 # # what only pictures and checks need: not part of the module
@@ -43,7 +41,7 @@ from transformer.models.recording import wrapped
 # from transformer.models import gold
 # from transformer.models.maps import attention_maps
 # from transformer.models.pretrained import bundled_folder
-# from transformer.models.recording import record_attention
+# from transformer.models.recording import cache, edit
 # from transformer.views import circuit, heads, plotting
 # from transformer.views.pages import view
 #
@@ -69,41 +67,8 @@ from transformer.models.recording import wrapped
 
 # %% [markdown]
 # In head 1.3 the dark square lies on "cat" in one sentence and on "dog" in the other, and the German changes
-# from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. The package's `MultiHeadAttention` has a place
-# for the function that attends (notebook [04](04_attention.ipynb)'s `attention`); `wrapped` puts another around it that may change what
-# comes out, for as long as a block lasts and for this thread alone. (Text, figures and results count layers and heads from 1; functions take them from 0.)
-
-
-# %%
-def attention_of(model, kind, layer):
-    """An attention module of a Transformer; kind is one of `KINDS`, layers from 0."""
-    check_choice("kind", kind, KINDS)
-    stack = getattr(model, "encoder" if kind == "encoder" else "decoder", None)
-    name = "cross_attention" if kind == "cross" else "self_attention"
-    parts = [getattr(layer, name, None) for layer in getattr(stack, "layers", [])]
-    if not parts or None in parts:
-        raise ValueError(f"{type(model).__name__} has no attention of the kind {kind}")
-    check_place("layer", layer, len(parts))
-    return parts[layer]
-
-
-@contextmanager
-def edited(attention, change):
-    """Inside the block, an attention module puts out change(output, v).
-
-    output: (B, h, T, d_v), what its heads put out; v: (B, h, S, d_v), their values.
-    """
-
-    def around(attend):
-        def attend_and_change(q, k, v, mask=None):
-            output, weights = attend(q, k, v, mask)
-            return change(output, v), weights
-
-        return attend_and_change
-
-    with wrapped([(attention, around)]):
-        yield
-
+# from *ihren* to *seinen*. Is the head the reason? We change what the head puts out. All that the model computes on its way has a name, and `edit` puts something else
+# in its place, for as long as a block lasts and for this thread alone. (Text, figures and results count layers and heads from 1; functions take them from 0.)
 
 # %% [markdown]
 # We use three changes: a head is *silent* (it puts out zeros), one of its rows is *turned* to a place of our
@@ -113,38 +78,37 @@ def edited(attention, change):
 
 # %%
 def silent(head):
-    """A change for `edited`: this head puts out zeros."""
+    """An edit of "...heads": this head, counted from 0, puts out zeros."""
 
-    def change(output, v):
-        check_place("head", head, output.shape[1])
-        here = torch.arange(output.shape[1], device=output.device) == head
-        return output.masked_fill(here[:, None, None], 0.0)
+    def change(heads):  # (B, h, T, d_v)
+        check_place("head", head, heads.shape[1])
+        heads[:, head] = 0.0
+        return heads
 
     return change
 
 
 def turned(head, rows, columns):
-    """A change for `edited`: row rows[b] of this head looks at columns[b].
+    """An edit of "...weights": row rows[b] of this head looks at columns[b].
 
     rows: (B,), one for each sentence; columns: (B, S), weights that sum to 1.
     """
 
-    def change(output, v):
-        check_place("head", head, output.shape[1])
-        vectors = torch.einsum("bs,bsd->bd", columns, v[:, head])
-        return pasted(head, rows, vectors)(output, v)
+    def change(weights):  # (B, h, T, S)
+        check_place("head", head, weights.shape[1])
+        weights[torch.arange(len(rows)), head, rows] = columns
+        return weights
 
     return change
 
 
 def pasted(head, rows, vectors):
-    """A change for `edited`: in row rows[b] this head puts out vectors[b], (B, d_v)."""
+    """An edit of "...heads": in row rows[b] this head puts out vectors[b], (B, d_v)."""
 
-    def change(output, v):
-        check_place("head", head, output.shape[1])
-        output = output.clone()
-        output[torch.arange(len(rows)), head, rows] = vectors
-        return output
+    def change(heads):  # (B, h, T, d_v)
+        check_place("head", head, heads.shape[1])
+        heads[torch.arange(len(rows)), head, rows] = vectors
+        return heads
 
     return change
 
@@ -156,7 +120,8 @@ def pasted(head, rows, vectors):
 # column = torch.zeros(1, len(tokens) + 1)  # one more: the end mark
 # column[0, tokens.index("dog")] = 1.0
 # before = translate(model, tokenizer, [sentence])[0]
-# with edited(attention_of(model, "encoder", 0), turned(2, row, column)):  # head 1.3
+# turn = turned(2, row, column)
+# with edit(model, {"encoder.0.self_attention.weights": turn}):  # head 1.3
 #     after = translate(model, tokenizer, [sentence])[0]
 # print(before, after, sep="\n")
 # changed = set(after.split()) - set(before.split())
@@ -337,7 +302,7 @@ def agreement_hits(maps, examples):
 # circuit.by_class(record)
 # sources = [e.source for e in test[:3]]
 # untouched = translate(model, tokenizer, sources)
-# with edited(attention_of(model, "encoder", 1), silent(0)):
+# with edit(model, {"encoder.1.self_attention.heads": silent(0)}):
 #     broken = translate(model, tokenizer, sources)
 # for sentences in zip(untouched, broken):
 #     print(*sentences, sep="\n    2.1 silent: ")
@@ -678,20 +643,11 @@ def norm_weighted(weights, v, W_O):
 # found = [[piece in ("", ".", "?", ",") for piece in row] for row in pieces]
 # marks = torch.tensor(found) & ~padding  # "" is the end mark, or padding
 # words = ~marks & ~padding
-# values = []
-#
-#
-# def keep(output, v):
-#     """A change that changes nothing, and keeps the values."""
-#     values.append(v)
-#     return output
-#
-#
-# lower, upper = (attention_of(model, "encoder", n) for n in range(2))
-# with torch.no_grad(), record_attention(model.encoder) as kept:
-#     with edited(lower, keep), edited(upper, keep):
-#         model.encode(source)
-# weights = [kept[f"layers.{n}.self_attention"][0] for n in range(2)]  # (B, h, S, S)
+# with torch.no_grad(), cache(model, "encoder.*") as seen:
+#     model.encode(source)
+# attentions = [f"encoder.{n}.self_attention" for n in range(2)]
+# weights = [seen[f"{name}.weights"] for name in attentions]  # (B, h, S, S)
+# values = [seen[f"{name}.values"] for name in attentions]  # (B, h, S, d_v)
 # print(f"marks are {marks.sum() / (marks | words).sum():.0%} of the tokens")
 
 # %% tags=["active-ipynb"]
@@ -702,8 +658,8 @@ def norm_weighted(weights, v, W_O):
 #
 #
 # normed = [
-#     norm_weighted(w, v, attention.W_O.weight)
-#     for w, v, attention in zip(weights, values, (lower, upper))
+#     norm_weighted(w, v, layer.self_attention.W_O.weight)
+#     for w, v, layer in zip(weights, values, model.encoder.layers)
 # ]
 # tables = {"weight on marks": weights, "the same, norm-weighted": normed}
 # heads.table(
@@ -906,15 +862,15 @@ def shuffled(maps):
 #
 # **2.** A silent head puts out zeros, which the layers above never met in training. A gentler change lets the
 # head look evenly at all words of its sentence, without padding. Write the change, and use it in place of
-# `silent` on one sentence of $S$ tokens with its end mark: `edited(attention_of(model, "encoder", 0), lambda output, v: even_head(output, v, 2, mask))` changes head 1.3, with
+# `silent` on one sentence of $S$ tokens with its end mark: `edit(model, {"encoder.0.self_attention.weights": lambda weights: even_head(weights, 2, mask)})` changes head 1.3, with
 # `mask = torch.ones(1, S, dtype=torch.bool)`.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.visualization import check_even_head
 #
 #
-# def even_head(output, v, head, mask):
-#     """output (B, h, T, d_v), v (B, h, S, d_v), mask (B, S): True for words."""
+# def even_head(weights, head, mask):
+#     """weights (B, h, S, S), mask (B, S): True for words -> changed weights."""
 #     ...
 #
 #
@@ -924,12 +880,10 @@ def shuffled(maps):
 # <details><summary>Solution</summary>
 #
 # ```python
-# def even_head(output, v, head, mask):
-#     weights = mask / mask.sum(dim=1, keepdim=True)  # (B, S)
-#     means = torch.einsum("bs,bsd->bd", weights, v[:, head])
-#     output = output.clone()
-#     output[:, head] = means[:, None]
-#     return output
+# def even_head(weights, head, mask):
+#     even = mask / mask.sum(dim=1, keepdim=True)  # (B, S)
+#     weights[:, head] = even[:, None]
+#     return weights
 # ```
 # </details>
 #

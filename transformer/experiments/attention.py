@@ -20,8 +20,9 @@ from transformer import visualization as v
 from transformer.core.scores import bleu
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models.maps import KINDS, all_maps, as_thousandths
+from transformer.models.maps import KINDS, all_maps, as_thousandths, attention_name
 from transformer.models.pretrained import load
+from transformer.models.recording import edit
 from transformer.models.search import translate
 from transformer.runs.experiment import stream_pairs
 from transformer.runs.folder import load_run
@@ -48,7 +49,8 @@ def head_costs(model, tokenizer, examples) -> dict:
         table = torch.zeros(model.config.N, model.config.h)
         for n in range(model.config.N):
             for head in range(model.config.h):
-                with v.edited(v.attention_of(model, kind, n), v.silent(head)):
+                name = attention_name(kind, n) + ".heads"
+                with edit(model, {name: v.silent(head)}):
                     table[n, head] = whole - score()
         costs[kind] = table
     return costs

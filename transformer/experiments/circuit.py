@@ -21,8 +21,9 @@ from transformer.data import WORD
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold
-from transformer.models.maps import KINDS, all_maps
+from transformer.models.maps import KINDS, all_maps, attention_name
 from transformer.models.pretrained import load
+from transformer.models.recording import cache, edit
 
 SEED, SENTENCES = 19, 500
 
@@ -58,9 +59,9 @@ class Turned:
         self.model, self.tokenizer, self.turns = model, tokenizer, turns
         self.encoded = gold.encode_turns(tokenizer, turns)
 
-    def words(self, attention, change) -> list[str]:
-        """What the model writes while an attention module is edited."""
-        with v.edited(attention, change):
+    def words(self, name: str = "", change=None) -> list[str]:
+        """What the model writes, with a change to what has this name."""
+        with edit(self.model, {name: change} if name else {}):
             return gold.next_words(self.model, self.tokenizer, self.encoded)
 
     def to(self, head: int):
@@ -83,39 +84,34 @@ class Turned:
 
 
 def every_head(model):
-    """(kind, layer, head, module) of every head, counted from 0."""
+    """(kind, layer, head, name of its attention) of every head, counted from 0."""
     for kind in KINDS:
         for n in range(model.config.N):
             for head in range(model.config.h):
-                yield kind, n, head, v.attention_of(model, kind, n)
+                yield kind, n, head, attention_name(kind, n)
 
 
 def edits(model, sides: dict) -> list[dict]:
     """Every head silenced, and those of the encoder turned; a row each."""
     rows = []
     for name, side in sides.items():
-        words = gold.next_words(model, side.tokenizer, side.encoded)
-        rows.append({"what": "nothing", "turn": name} | side.score(words))
+        rows.append({"what": "nothing", "turn": name} | side.score(side.words()))
         for kind, n, head, attention in every_head(model):
             place = {"turn": name, "kind": kind, "layer": n + 1, "head": head + 1}
-            words = side.words(attention, v.silent(head))
+            words = side.words(f"{attention}.heads", v.silent(head))
             rows.append({"what": "silent", **place} | side.score(words))
             if kind == "encoder":
-                words = side.words(attention, side.to(head))
+                words = side.words(f"{attention}.weights", side.to(head))
                 rows.append({"what": "turned", **place} | side.score(words))
     return rows
 
 
-def outputs_at(side: Turned, attention, head: int) -> torch.Tensor:
+def outputs_at(side: Turned, attention: str, head: int) -> torch.Tensor:
     """What a head puts out at each "its", (B, d_v)."""
-    kept = []
-
-    def change(output, v):
-        kept.append(output[torch.arange(len(output)), head, side.encoded.rows])
-        return output
-
-    side.words(attention, change)
-    return kept[0]
+    with cache(side.model, f"{attention}.heads") as seen:
+        side.words()
+    heads = seen[f"{attention}.heads"]
+    return heads[torch.arange(len(heads)), head, side.encoded.rows]
 
 
 def by_noun(side: Turned, words: list[str]) -> list[dict]:
@@ -140,7 +136,7 @@ def by_noun(side: Turned, words: list[str]) -> list[dict]:
     return rows
 
 
-def repaired(side: Turned, attention, head: int) -> dict:
+def repaired(side: Turned, attention: str, head: int) -> dict:
     """The head turned to the right noun."""
     turns = [
         replace(turn, noun=english.antecedent)
@@ -149,11 +145,13 @@ def repaired(side: Turned, attention, head: int) -> dict:
         if english.index == turn.its
     ]
     right = Turned(side.model, side.tokenizer, turns)
-    words = right.words(attention, right.to(head))
+    words = right.words(f"{attention}.weights", right.to(head))
     return {"what": "turned to the antecedent"} | right.score(words)
 
 
-def pasted(side: Turned, words: list[str], attention, head: int, genders: dict) -> dict:
+def pasted(
+    side: Turned, words: list[str], attention: str, head: int, genders: dict
+) -> dict:
     """Where the head was turned in vain: with what it puts out on average, in sentences of
     training, for owners of the gender that is wanted."""
     some = gold.owner_turns(read_bundled("train")[:5000], genders)
@@ -168,13 +166,13 @@ def pasted(side: Turned, words: list[str], attention, head: int, genders: dict) 
         [mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed]
     )
     change = v.pasted(head, again.encoded.rows, wanted)
-    return {"what": "pasted"} | again.score(again.words(attention, change))
+    return {"what": "pasted"} | again.score(again.words(f"{attention}.heads", change))
 
 
 def reasons(side: Turned, layer: int, head: int, genders: dict) -> list[dict]:
     """Why the stem does not always follow the head that finds the owner."""
-    attention = v.attention_of(side.model, "encoder", layer)
-    words = side.words(attention, side.to(head))
+    attention = attention_name("encoder", layer)
+    words = side.words(f"{attention}.weights", side.to(head))
     return [
         *by_noun(side, words),
         repaired(side, attention, head),
@@ -195,7 +193,7 @@ def words_by_class(model, tokenizer, examples: list) -> list[dict]:
 
     rows = [row({"what": "words, nothing"})]
     for kind, n, head, attention in every_head(model):
-        with v.edited(attention, v.silent(head)):
+        with edit(model, {f"{attention}.heads": v.silent(head)}):
             rows.append(
                 row(
                     {
