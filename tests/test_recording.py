@@ -22,6 +22,7 @@ from transformer import (
 from transformer import first_transformer as first
 from transformer import model as plain
 from transformer.attention import causal_mask, padding_mask
+from transformer.experiments.circuit import paste
 from transformer.fast.attention import MultiHeadAttention, kernel_attention
 from transformer.fast.model import Parts
 from transformer.fast.search import greedy_search
@@ -39,7 +40,7 @@ from transformer.models.maps import (
     attention_name,
 )
 from transformer.models.recording import names
-from transformer.visualization import pasted, silent, turned
+from transformer.visualization import silent, turned
 
 PAIRS = [("the cat sees a dog", "die Katze sieht einen Hund"), ("a dog", "ein Hund")]
 WEIGHTS = "encoder.0.self_attention.weights"
@@ -691,7 +692,7 @@ def test_a_head_that_is_not_there_is_refused(model, change, head):
     changes = {
         "silent": {HEADS: silent(head)},
         "turned": {WEIGHTS: turned(head, row, columns)},
-        "pasted": {HEADS: pasted(head, row, vectors)},
+        "pasted": {HEADS: paste(head, row, vectors)},
     }
     before = functions(model)
     with edit(model, changes[change]):

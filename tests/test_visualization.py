@@ -13,12 +13,13 @@ from transformer import (
     bleu,
     load,
     translate,
-    visualization,
 )
 from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
+from transformer.experiments.circuit import paste
 from transformer.fast.attention import MultiHeadAttention
+from transformer.models import head_scores
 from transformer.models.gold import (
     Turn,
     determiners,
@@ -38,6 +39,21 @@ from transformer.models.gold import (
     share,
     word_classes,
 )
+from transformer.models.head_scores import (
+    alignment_error_rate,
+    best_source_words,
+    cross_head_errors,
+    diagonal_error,
+    head_similarity,
+    link,
+    link_accuracy,
+    link_baselines,
+    look_back_hits,
+    norm_weighted,
+    score_attention,
+    separated_verbs,
+    shuffled,
+)
 from transformer.models.maps import (
     AttentionMaps,
     all_maps,
@@ -48,26 +64,7 @@ from transformer.models.maps import (
     words_and_groups,
 )
 from transformer.models.recording import cache, edit
-from transformer.visualization import (
-    alignment_error_rate,
-    best_source_words,
-    cross_head_errors,
-    diagonal_error,
-    encoder_layers,
-    head_similarity,
-    linear_probe,
-    link,
-    link_accuracy,
-    link_baselines,
-    look_back_hits,
-    norm_weighted,
-    pasted,
-    score_attention,
-    separated_verbs,
-    shuffled,
-    silent,
-    turned,
-)
+from transformer.visualization import encoder_layers, linear_probe, silent, turned
 
 KINDS = ("encoder", "decoder", "cross")
 PAIRS = [
@@ -459,7 +456,7 @@ def test_heads_are_chosen_on_validation_and_scored_on_test(monkeypatch):
     )
     test = maps_with(torch.cat([right, wrong], 1), nothing, torch.cat([good, bad], 1))
     monkeypatch.setattr(
-        visualization,
+        head_scores,
         "all_maps",
         lambda model, tokenizer, pairs: [test] if len(pairs) == 1 else [validation] * 2,
     )
@@ -566,7 +563,7 @@ def test_edited_heads(bias):
             expected[b, row] += other - parts[1][b, row]
         torch.testing.assert_close(after, expected)
         vectors = torch.stack([values[0, 1, 0], values[1, 1, 2]])
-        with edit(attention, {"heads": pasted(1, rows, vectors)}):
+        with edit(attention, {"heads": paste(1, rows, vectors)}):
             torch.testing.assert_close(attention(x, x, x), after)
         with pytest.raises(RuntimeError), edit(attention, {"heads": silent(1)}):
             raise RuntimeError

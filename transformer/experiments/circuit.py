@@ -14,16 +14,17 @@ from pathlib import Path
 
 import torch
 
-from transformer import visualization as v
+from transformer.core.checks import check_place
 from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models import gold
+from transformer.models import gold, head_scores
 from transformer.models.maps import KINDS, all_maps, attention_name
 from transformer.models.pretrained import load
 from transformer.models.recording import cache, edit
+from transformer.visualization import silent, turned
 
 SEED, SENTENCES = 19, 500
 
@@ -66,7 +67,7 @@ class Turned:
 
     def to(self, head: int):
         """The change that turns a head."""
-        return v.turned(head, self.encoded.rows, self.encoded.columns)
+        return turned(head, self.encoded.rows, self.encoded.columns)
 
     def score(self, words: list[str]) -> dict:
         """How often stem and ending are right, and how often the word is the one wanted."""
@@ -98,7 +99,7 @@ def edits(model, sides: dict) -> list[dict]:
         rows.append({"what": "nothing", "turn": name} | side.score(side.words()))
         for kind, n, head, attention in every_head(model):
             place = {"turn": name, "kind": kind, "layer": n + 1, "head": head + 1}
-            words = side.words(f"{attention}.heads", v.silent(head))
+            words = side.words(f"{attention}.heads", silent(head))
             rows.append({"what": "silent", **place} | side.score(words))
             if kind == "encoder":
                 words = side.words(f"{attention}.weights", side.to(head))
@@ -149,6 +150,17 @@ def repaired(side: Turned, attention: str, head: int) -> dict:
     return {"what": "turned to the antecedent"} | right.score(words)
 
 
+def paste(head: int, rows: torch.Tensor, vectors: torch.Tensor):
+    """An edit of "...heads": in row rows[b] this head puts out vectors[b], (B, d_v)."""
+
+    def change(heads):  # (B, h, T, d_v)
+        check_place("head", head, heads.shape[1])
+        heads[torch.arange(len(rows)), head, rows] = vectors
+        return heads
+
+    return change
+
+
 def pasted(
     side: Turned, words: list[str], attention: str, head: int, genders: dict
 ) -> dict:
@@ -165,7 +177,7 @@ def pasted(
     wanted = torch.stack(
         [mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed]
     )
-    change = v.pasted(head, again.encoded.rows, wanted)
+    change = paste(head, again.encoded.rows, wanted)
     return {"what": "pasted"} | again.score(again.words(f"{attention}.heads", change))
 
 
@@ -193,7 +205,7 @@ def words_by_class(model, tokenizer, examples: list) -> list[dict]:
 
     rows = [row({"what": "words, nothing"})]
     for kind, n, head, attention in every_head(model):
-        with edit(model, {f"{attention}.heads": v.silent(head)}):
+        with edit(model, {f"{attention}.heads": silent(head)}):
             rows.append(
                 row(
                     {
@@ -221,7 +233,10 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
         for some in (validation, examples)
     )
     heads, rows = {}, []
-    for name, hits in (("owner", v.link_hits), ("owned", v.agreement_hits)):
+    for name, hits in (
+        ("owner", head_scores.link_hits),
+        ("owned", head_scores.agreement_hits),
+    ):
         layer, head = heads[name] = best_head(
             hits(chosen_on, validation), model.config.h
         )
@@ -233,7 +248,7 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
         )
         place = {"kind": "encoder", "layer": layer + 1, "head": head + 1}
         rows.append({"what": "looks", "turn": name, **place, **own})
-    guesses = v.link_baselines(examples)
+    guesses = head_scores.link_baselines(examples)
     guesses["likeliest owner"] = gold.likeliest_owner(
         examples, gold.owner_shares(read_bundled("train"))
     )
