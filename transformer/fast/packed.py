@@ -76,7 +76,7 @@ def is_compiled(model):
 
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
-    itself, or somebody looks into the model, whose parts then have functions of their own."""
+    itself, or somebody looks into the model (models/watching.py)."""
     there = (
         hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and torch.backends.mkldnn.is_available()
@@ -84,7 +84,14 @@ def can_pack(model):
     fits = all(
         p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters()
     )
-    looked_into = any("forward" in vars(module) for module in model.modules())
+    looked_into = any(
+        getattr(hook, "looks_inside", False)
+        for module in model.modules()
+        for hook in (
+            *module._forward_hooks.values(),
+            *module._forward_pre_hooks.values(),
+        )
+    )
     return there and fits and not looked_into and not is_compiled(model)
 
 

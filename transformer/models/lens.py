@@ -1,6 +1,7 @@
 """What a decoder would write if it ended after each of its layers (the logit lens)."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +46,7 @@ def score(model: nn.Module, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def logit_lens(
-    model: nn.Module, tokenizer, source: str, target: str, k: int = 5
+    model: nn.Module, tokenizer: Any, source: str, target: str, k: int = 5
 ) -> LogitLens:
     """The k likeliest next tokens after every layer of the decoder, for one sentence pair.
 

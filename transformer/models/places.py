@@ -12,12 +12,14 @@ from transformer.models.checkpoint import check_plain
 from transformer.models.watching import (
     Place,
     Slot,
-    attending,
-    last_projection,
-    plain_attention,
-    projection,
-    scoring,
-    through,
+    begin_call,
+    end_call,
+    hooked,
+    joined,
+    projected,
+    visit_input,
+    visit_output,
+    watch_attend,
 )
 
 MATRICES = {"W_Q": "queries", "W_K": "keys", "W_V": "values"}
@@ -27,7 +29,7 @@ SUBLAYERS = ("self_attention", "cross_attention", "feed_forward")
 
 @dataclass(frozen=True)
 class Named:
-    """Where a named tensor is met: its place, and the functions that lead there."""
+    """Where a named tensor is met: its place, and what has to be watched for it."""
 
     place: Place
     slots: tuple[Slot, ...]
@@ -40,18 +42,22 @@ def is_attention(module: nn.Module) -> bool:
 
 def forward_of(module: nn.Module, point: str) -> Named:
     """A module's first argument ("input") or its output."""
-    return Named((module, point), ((module, "forward", through),))
+    way = hooked(visit_input, visit_output)
+    return Named((module, point), ((module, "forward", way),))
 
 
 def inside_attention(module: nn.Module, prefix: str) -> Iterator[tuple[str, Named]]:
     """What is met in an attention, its input and output included."""
+    slots: list[Slot] = []
     if callable(getattr(module, "attend", None)):
-        slots = [(module, "forward", through), (module, "attend", attending)]
+        slots.append((module, "forward", hooked(visit_input, visit_output)))
+        slots.append((module, "attend", watch_attend))
     else:
-        slots = [(module, "forward", plain_attention)]
+        slots.append((module, "forward", hooked(begin_call, end_call, always=True)))
         for name, point in MATRICES.items():
-            slots.append((getattr(module, name), "forward", projection(point)))
-        slots.append((module.W_O, "forward", last_projection))
+            way = hooked(after=projected(point))
+            slots.append((getattr(module, name), "forward", way))
+        slots.append((module.W_O, "forward", hooked(joined)))
     for point in ("input", *INSIDE, "output"):
         yield prefix + point, Named((module, point), tuple(slots))
 
@@ -90,8 +96,6 @@ def logits_of(model: nn.Module) -> Iterator[tuple[str, Named]]:
     """What a whole model says at its end."""
     if isinstance(getattr(model, "output", None), nn.Module):
         yield "logits", forward_of(model.output, "output")
-    elif callable(getattr(model, "score", None)):
-        yield "logits", Named((model, "logits"), ((model, "score", scoring),))
     elif hasattr(model, "encoder") and hasattr(model, "decoder"):
         yield "logits", forward_of(model, "output")
 
@@ -138,6 +142,6 @@ def near(name: str, names: list[str]) -> list[str]:
 
 
 def slots_of(named: Iterable[Named]) -> list[Slot]:
-    """The functions that lead to these places, each once."""
+    """All that has to be watched for these places, each once."""
     slots = {(slot[0], slot[1]): slot for one in named for slot in one.slots}
     return list(slots.values())

@@ -1,8 +1,8 @@
-"""Functions of modules, watched within a block and a thread of control: the ground of `cache`.
+"""Tensors inside modules, visited within a block and a thread of control: the ground of `cache`.
 
-While anybody looks, a function of a module (`forward`, or how attention attends) is replaced by one
-that asks what is open in its own context (`contextvars`): blocks of other threads neither see each
-other's calls nor take away what the others need, and the last one to end puts the function back.
+While anybody looks, a module has torch's hooks, and an attention's `attend` is replaced; both ask
+what is open in their own context (`contextvars`): blocks of other threads neither see each other's
+calls nor take away what the others need, and the last one to end takes everything away.
 """
 
 import inspect
@@ -52,24 +52,22 @@ class At:
         return x
 
 
-# How the tensors of a function are visited
+# What goes into a module, and what comes out
 
-Read = Callable[
-    ..., Any
-]  # (at, function, *args, **kwargs) -> what the function returns
+Forward = tuple[tuple, dict]  # what a module is called with
 
 
-def through(at: At, function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """A module's first argument, which self-attention gets three times, and its output."""
+def visit_input(at: At, args: tuple, kwargs: dict) -> Forward:
+    """A module's first argument, which self-attention gets three times."""
     if args:
         first = at("input", args[0])
         args = tuple(first if arg is args[0] else arg for arg in args)
-    return at("output", function(*args, **kwargs))
+    return args, kwargs
 
 
-def scoring(at: At, score: Callable, x: Tensor) -> Tensor:
-    """The logits of a plain model, which has no module for them."""
-    return at("logits", score(x))
+def visit_output(at: At, args: tuple, output: Any) -> Any:
+    """What a module returns."""
+    return at("output", output)
 
 
 def attending(
@@ -143,113 +141,170 @@ class Call:
 CALL: ContextVar[Call | None] = ContextVar("CALL", default=None)
 
 
-def plain_attention(at: At, forward: Callable, *args: Any, **kwargs: Any) -> Any:
-    """`through`, and lets the four matrices know of the call and its mask."""
-    given = inspect.signature(forward).bind(*args, **kwargs).arguments
-    token = CALL.set(Call(at, given.get("mask")))
-    try:
-        return through(at, forward, *args, **kwargs)
-    finally:
-        CALL.reset(token)
+def begin_call(at: At, args: tuple, kwargs: dict) -> Forward:
+    """`visit_input`, and lets the four matrices know of the call and its mask."""
+    given = inspect.signature(at.module.forward).bind(*args, **kwargs).arguments
+    CALL.set(Call(at, given.get("mask")))
+    return visit_input(at, args, kwargs)
 
 
-def projection(point: str) -> Read:
-    """How W_Q, W_K or W_V of a plain attention is read."""
+def end_call(at: At, args: tuple, output: Any) -> Any:
+    """`visit_output`; after an error, too, where the output is None."""
+    CALL.set(None)
+    return visit_output(at, args, output)
 
-    def read(at: At, forward: Callable, x: Tensor) -> Tensor:
+
+def projected(point: str) -> Callable:
+    """What W_Q, W_K or W_V of a plain attention return, cut into heads for the visit."""
+
+    def visit(at: At, args: tuple, output: Tensor) -> Tensor:
         call = CALL.get()
         if call is None:
-            return forward(x)
-        heads = split_heads(forward(x), call.at.module.h)
+            return output
+        heads = split_heads(output, call.at.module.h)
         call.heads[point] = call.at(point, heads)
         return join_heads(call.heads[point])
 
-    return read
+    return visit
 
 
-def last_projection(at: At, forward: Callable, joined: Tensor) -> Tensor:
-    """How W_O of a plain attention is read."""
+def joined(at: At, args: tuple, kwargs: dict) -> Forward:
+    """What W_O of a plain attention is given: all heads side by side."""
     call = CALL.get()
     if call is None:
-        return forward(joined)
+        return args, kwargs
     given = (*(call.heads[point] for point in ("queries", "keys", "values")), call.mask)
-    output = look_inside(call.at, given, split_heads(joined, call.at.module.h))
-    return forward(join_heads(output))
+    output = look_inside(call.at, given, split_heads(args[0], call.at.module.h))
+    return (join_heads(output), *args[1:]), kwargs
 
 
-# Functions replaced and put back
+# Put in place, and taken away
 
-Slot = tuple[nn.Module, str, Read]  # a module, the name of its function, how it is read
-LOCK = Lock()
+Undo = Callable[[], None]
+Way = Callable[[nn.Module], Undo]  # how a module is watched
+Slot = tuple[nn.Module, str, Way]
 
 
 def itself(function: Callable) -> Callable:
-    """What a copy of a `Watched` is made of: the function that stood there before."""
+    """What a copy of a hook or of a `Watched` is made of."""
     return function
 
 
-class Watched:
-    """A function of a module, with visits of the blocks that the calling context has open.
+def ignored(*given: Any) -> None:
+    """A hook that does nothing."""
 
-    A copy of the module, pickled or not, gets the function that stood there before.
-    """
 
-    def __init__(self, module: nn.Module, name: str, read: Read):
+class Hook:
+    """A hook of one module, for the contexts in which a block is open; a copy of the module,
+    pickled or not, has one that does nothing."""
+
+    looks_inside = True  # so that no search packs the weights meanwhile
+
+    def __init__(self, module: nn.Module, visit: Callable):
         self.module = module
-        self.name = name
-        self.read = read
-        self.set_by_hand = name in vars(module)  # and not its class's method
-        self.before = getattr(module, name)
-        self.blocks = 0  # that are open, of all threads
+        self.visit = visit
+
+    def __call__(self, module: nn.Module, *given: Any) -> Any:
+        if module is self.module and OPEN.get():
+            return self.visit(At(module), *given)
+        return None
+
+    def __reduce__(self) -> tuple:
+        return itself, (ignored,)
+
+
+def hooked(
+    before: Callable | None = None, after: Callable | None = None, always: bool = False
+) -> Way:
+    """Visits before and after a module's forward; always: the second after errors, too."""
+
+    def put(module: nn.Module) -> Undo:
+        handles = []
+        if before is not None:
+            hook = Hook(module, before)
+            handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+        if after is not None:
+            hook = Hook(module, after)
+            handles.append(module.register_forward_hook(hook, always_call=always))
+
+        def take_away() -> None:
+            for handle in handles:
+                handle.remove()
+
+        return take_away
+
+    return put
+
+
+class Watched:
+    """attend(q, k, v, mask) of one module, with the visits of the calling context; a copy of
+    the module, pickled or not, gets the function that stood there before."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+        self.before = module.attend
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not OPEN.get():
             return self.before(*args, **kwargs)
-        return self.read(At(self.module), self.before, *args, **kwargs)
+        return attending(At(self.module), self.before, *args, **kwargs)
 
     def __reduce__(self) -> tuple:
-        if self.set_by_hand:
-            return itself, (self.before,)
-        return getattr, (self.module, self.name)  # a method of the copy
+        return itself, (self.before,)
 
 
-def watch(slot: Slot) -> Watched:
-    """The watcher of a function, put in its place where there is none, for one more block."""
-    module, name, read = slot
+def watch_attend(module: nn.Module) -> Undo:
+    """Watch how a strong attention attends; what somebody sets meanwhile stays."""
+    watched = Watched(module)
+    module.attend = watched
+
+    def put_back() -> None:
+        if module.attend is watched:
+            module.attend = watched.before
+
+    return put_back
+
+
+LOCK = Lock()
+# blocks that watch a module in a way, of all threads, and how the last one undoes it
+WATCHED: dict[tuple[nn.Module, str], tuple[int, Undo]] = {}
+
+
+def watch(slot: Slot) -> None:
+    """Watch a module in some way, for one more block."""
+    module, name, way = slot
     with LOCK:
-        watched = vars(module).get(name)
-        if not isinstance(watched, Watched):
-            watched = Watched(module, name, read)
-            setattr(module, name, watched)
-        watched.blocks += 1
-    return watched
+        blocks, undo = WATCHED.get((module, name)) or (0, way(module))
+        WATCHED[module, name] = blocks + 1, undo
 
 
-def release(watched: Watched) -> None:
-    """One block less; after the last the function is as it was, unless somebody set another."""
+def release(slot: Slot) -> None:
+    """One block less; the last one takes everything away."""
     with LOCK:
-        watched.blocks -= 1
-        module, name = watched.module, watched.name
-        if watched.blocks or vars(module).get(name) is not watched:
-            return
-        if watched.set_by_hand:
-            setattr(module, name, watched.before)
+        blocks, undo = WATCHED.pop(slot[:2])
+        if blocks > 1:
+            WATCHED[slot[:2]] = blocks - 1, undo
         else:
-            delattr(module, name)
+            undo()
 
 
 @contextmanager
 def opened(block: Block, slots: Iterable[Slot]) -> Iterator[None]:
-    """Inside, the functions of `slots` are visited by a block, in this context alone.
+    """Inside, a block visits what goes through these modules, in this context alone.
 
     Blocks that are open at once visit in the order of their beginnings, but for `last`.
     """
-    watched = [watch(slot) for slot in slots]
-    blocks = sorted((*OPEN.get(), block), key=lambda block: block.last)
-    token = OPEN.set(tuple(blocks))
+    watched = []
     try:
-        yield
+        for slot in slots:
+            watch(slot)
+            watched.append(slot)
+        blocks = sorted((*OPEN.get(), block), key=lambda block: block.last)
+        token = OPEN.set(tuple(blocks))
+        try:
+            yield
+        finally:
+            OPEN.reset(token)
     finally:
-        OPEN.reset(token)
-        for one in watched:
-            release(one)
+        for slot in watched:
+            release(slot)

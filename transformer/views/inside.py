@@ -44,7 +44,7 @@ def rivals(nouns, named=(), rival="the cat"):
         place = spot[0] + side, heights[column] + 2.5
         ax.annotate(noun, spot, place, arrowprops=line, size=9.5, ha="center")
     ax.axvline(0, color=GREY, lw=0.8, zorder=0)
-    top = max(heights.values()) + 5.5
+    top = max(heights.values()) + 8
     ax.set(ylim=(0, top), yticks=[], xlabel=f"score of the noun minus score of {rival}")
     ax.spines["left"].set_visible(False)
     for x, align, text, colour in (

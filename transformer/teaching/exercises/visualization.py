@@ -5,14 +5,6 @@ import torch
 from transformer.teaching.exercises import Exercise
 
 
-def rollout(weights):
-    """(N, h, S, S) -> (S, S)."""
-    found = identity = torch.eye(weights.shape[-1])
-    for layer in weights.mean(dim=1):
-        found = (layer + identity) / 2 @ found
-    return found
-
-
 def even_head(weights, head, mask):
     """weights (B, h, S, S), mask (B, S) -> (B, h, S, S)."""
     changed = weights.clone()
@@ -20,14 +12,6 @@ def even_head(weights, head, mask):
         rows[:] = 0.0
         rows[:, real] = 1 / real.sum()
     return changed
-
-
-def some_weights():
-    generator = torch.Generator().manual_seed(19)
-    return [
-        (torch.randn(N, h, S, S, generator=generator).softmax(dim=-1),)
-        for N, h, S in ((1, 1, 3), (3, 2, 4))
-    ]
 
 
 def some_sentences():
@@ -38,11 +22,6 @@ def some_sentences():
     return [(weights, 1, mask)]
 
 
-check_rollout = Exercise(
-    rollout,
-    some_weights,
-    "average the heads, add the identity, halve, and multiply: the upper layer stands left",
-)
 check_even_head = Exercise(
     even_head,
     some_sentences,
