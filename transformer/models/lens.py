@@ -38,7 +38,7 @@ def residual_stream(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     return torch.stack([seen[name] for name in seen])
 
 
-def score(model: nn.Module, x: Tensor) -> Tensor:
+def score(model: Any, x: Tensor) -> Tensor:
     """Logits (..., V) of a residual stream (..., d_model): the model's last norm and matrix."""
     x = getattr(model.decoder, "final_norm", nn.Identity())(x)
     return model.output(x) if hasattr(model, "output") else model.score(x)
@@ -46,7 +46,7 @@ def score(model: nn.Module, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def logit_lens(
-    model: nn.Module, tokenizer: Any, source: str, target: str, k: int = 5
+    model: Any, tokenizer: Any, source: str, target: str, k: int = 5
 ) -> LogitLens:
     """The k likeliest next tokens after every layer of the decoder, for one sentence pair.
 

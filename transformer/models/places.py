@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Any
 
 from torch import nn
 
@@ -46,7 +47,7 @@ def forward_of(module: nn.Module, point: str) -> Named:
     return Named((module, point), ((module, "forward", way),))
 
 
-def inside_attention(module: nn.Module, prefix: str) -> Iterator[tuple[str, Named]]:
+def inside_attention(module: Any, prefix: str) -> Iterator[tuple[str, Named]]:
     """What is met in an attention, its input and output included."""
     slots: list[Slot] = []
     if callable(getattr(module, "attend", None)):
@@ -62,7 +63,7 @@ def inside_attention(module: nn.Module, prefix: str) -> Iterator[tuple[str, Name
         yield prefix + point, Named((module, point), tuple(slots))
 
 
-def inside_layer(layer: nn.Module, prefix: str) -> Iterator[tuple[str, Named]]:
+def inside_layer(layer: Any, prefix: str) -> Iterator[tuple[str, Named]]:
     """What is met in a layer of sub-layers with residuals around them."""
     names = [name for name in SUBLAYERS if getattr(layer, name, None) is not None]
     for name, residual in zip(names, layer.residuals, strict=True):
@@ -71,7 +72,7 @@ def inside_layer(layer: nn.Module, prefix: str) -> Iterator[tuple[str, Named]]:
         yield f"{prefix}{name}.after", forward_of(residual, "output")
 
 
-def inside(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Named]]:
+def inside(module: Any, prefix: str = "") -> Iterator[tuple[str, Named]]:
     """(name, where it is met) of all that is met in a module, in the order of the sums."""
     if is_attention(module):
         yield from inside_attention(module, prefix)
@@ -86,13 +87,14 @@ def inside(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, Named]]:
         yield f"{prefix}hidden", forward_of(module.W_2, "input")
     layers = getattr(module, "layers", None)
     stack = isinstance(layers, nn.ModuleList)
-    for name, child in (layers if stack else module).named_children():
+    parts: Any = layers if stack else module
+    for name, child in parts.named_children():
         yield from inside(child, f"{prefix}{name}.")
     if stack or (sublayer and sublayer[0] in SUBLAYERS):
         yield f"{prefix}output", forward_of(module, "output")
 
 
-def logits_of(model: nn.Module) -> Iterator[tuple[str, Named]]:
+def logits_of(model: Any) -> Iterator[tuple[str, Named]]:
     """What a whole model says at its end."""
     if isinstance(getattr(model, "output", None), nn.Module):
         yield "logits", forward_of(model.output, "output")

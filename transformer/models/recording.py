@@ -74,10 +74,10 @@ class Activations(Mapping[str, Tensor]):
         if point in ("keys", "values") and calls:
             return calls[-1]  # it holds all
         calls = [x[:, None] if x.dim() == 2 else x for x in calls]
-        first = calls[0].shape if calls else ()
-        if not calls or any(
-            x.shape[0] != first[0] or x.shape[-2] != 1 for x in calls[1:]
-        ):
+        one_by_one = all(
+            x.shape[0] == calls[0].shape[0] and x.shape[-2] == 1 for x in calls[1:]
+        )
+        if not calls or not one_by_one:
             raise ValueError(
                 f"the {len(calls)} calls of {name} are no steps of one search for the same "
                 f"sentences: seen.calls({name!r}) lists them"

@@ -37,7 +37,7 @@ OPEN: ContextVar[tuple[Block, ...]] = ContextVar("OPEN", default=())
 class At:
     """at(point, x) -> x: what the open blocks of this context do with a module's tensor."""
 
-    def __init__(self, module: nn.Module):
+    def __init__(self, module: Any):
         self.module = module
         self.blocks = OPEN.get()
 
@@ -104,7 +104,7 @@ def look_inside(
         if differ(changed, scores):
             weights = masked_softmax(changed, mask)
             output = weights @ v
-    if "weights" in at:
+    if "weights" in at and weights is not None:
         changed = at("weights", weights)
         if differ(changed, weights):
             output = changed @ v
@@ -240,7 +240,7 @@ class Watched:
     """attend(q, k, v, mask) of one module, with the visits of the calling context; a copy of
     the module, pickled or not, gets the function that stood there before."""
 
-    def __init__(self, module: nn.Module):
+    def __init__(self, module: Any):
         self.module = module
         self.before = module.attend
 
@@ -253,7 +253,7 @@ class Watched:
         return itself, (self.before,)
 
 
-def watch_attend(module: nn.Module) -> Undo:
+def watch_attend(module: Any) -> Undo:
     """Watch how a strong attention attends; what somebody sets meanwhile stays."""
     watched = Watched(module)
     module.attend = watched
