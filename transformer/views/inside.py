@@ -22,29 +22,13 @@ STEM, ENDING = DARK["attention"], DARK["embedding"]
 def rivals(nouns, named=(), rival="the cat"):
     """Nouns piled up over how much better each is scored than a rival noun.
 
-    nouns: {noun: (difference of scores, whether the translation is right)}.
+    nouns: {noun: (difference of scores, whether the translation is right)}; named: those
+    whose dots get their names.
     """
     figure, axes = panels(7.6, 3.1)
     ax = axes[0, 0]
-    heights: dict[int, int] = {}
-    dots: dict[str, tuple[int, int]] = {}
-    ordered = sorted(nouns.items(), key=lambda item: item[1][0])
-    for noun, (difference, right) in ordered:
-        column = round(difference / 0.3)
-        height = heights[column] = heights.get(column, 0) + 1
-        colour = BLUE if right else WARNING
-        ax.plot(0.3 * column, height, "o", color=colour, ms=5.2, mew=0)
-        if noun in named:
-            dots[noun] = column, height
-    for noun, (column, height) in dots.items():
-        side = -1.3 if column < 0 else 1.3
-        spot = 0.3 * column, height
-        ax.plot(*spot, "o", mfc="none", mec=INK, ms=6.5, mew=1.2)
-        line = {"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 3.5}
-        place = spot[0] + side, heights[column] + 2.5
-        ax.annotate(noun, spot, place, arrowprops=line, size=9.5, ha="center")
+    top = pile(ax, nouns, named) + 8
     ax.axvline(0, color=GREY, lw=0.8, zorder=0)
-    top = max(heights.values()) + 8
     ax.set(ylim=(0, top), yticks=[], xlabel=f"score of the noun minus score of {rival}")
     ax.spines["left"].set_visible(False)
     for x, align, text, colour in (
@@ -61,6 +45,24 @@ def rivals(nouns, named=(), rival="the cat"):
         f"{min(wrong):.1f} and {max(wrong):.1f}."
     ).replace("-", "−")
     return figure
+
+
+def pile(ax, nouns, named, step=0.3):
+    """A dot for each noun, on those of about its difference; the height of the pile."""
+    heights: dict[int, int] = {}
+    dots = {}
+    for noun, (difference, right) in sorted(nouns.items(), key=lambda item: item[1][0]):
+        column = round(difference / step)
+        heights[column] = heights.get(column, 0) + 1
+        dots[noun] = spot = step * column, heights[column]
+        ax.plot(*spot, "o", color=BLUE if right else WARNING, ms=5.2, mew=0)
+    for noun in named:
+        x, y = dots[noun]
+        ax.plot(x, y, "o", mfc="none", mec=INK, ms=6.5, mew=1.2)
+        line = {"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 3.5}
+        place = x + (1.3 if x > 0 else -1.3), heights[round(x / step)] + 2.5
+        ax.annotate(noun, (x, y), place, arrowprops=line, size=9.5, ha="center")
+    return max(heights.values())
 
 
 def silenced(shares, untouched):
