@@ -22,7 +22,7 @@ from transformer.fast.attention import (
 )
 from transformer.fast.positions import RotaryPositions
 from transformer.fast.search import KeyValueCache
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache
 from transformer.recurrence import AdditiveScore
 
 B, H, T, S, D_K, D_V, D = 2, 3, 4, 5, 8, 6, 12
@@ -256,9 +256,9 @@ def test_heads_equal_torch_with_padding():
     expected, weights = theirs(
         x, x, x, key_padding_mask=tokens == 0, average_attn_weights=False
     )
-    with record_attention(ours) as record:
+    with cache(ours) as seen:
         assert close(ours(x, x, x, padding_mask(tokens, 0)), expected)
-    assert close(record[""][0], weights)
+    assert close(seen["weights"], weights)
 
 
 @pytest.mark.parametrize("d_k, d_v", [(None, None), (5, None), (None, 7), (5, 7)])
@@ -392,7 +392,7 @@ def test_rotated_scores_depend_on_the_distance():
         MultiHeadAttention(D, H, rotate=RotaryPositions(20, 4)).double(),
         random(B, T, D),
     )
-    with record_attention(heads) as record:
+    with cache(heads) as seen:
         before = heads(x, x, x)
         moved = heads(
             torch.cat([x, x], dim=1),
@@ -403,7 +403,8 @@ def test_rotated_scores_depend_on_the_distance():
     assert torch.allclose(
         moved[:, T:], before, atol=1e-6
     )  # the table of angles is float32
-    assert torch.allclose(record[""][1][:, :, T:, T:], record[""][0], atol=1e-6)
+    first, second = seen.calls("weights")
+    assert torch.allclose(second[:, :, T:, T:], first, atol=1e-6)
 
 
 def everything(q, k, v, mask=None):
@@ -453,38 +454,6 @@ def test_kernel_attention_equals_the_formula(qkv, mask):
         *(torch.autograd.grad((y * direction).sum(), qkv) for y in (ours, fast))
     ):
         assert close(a, b)
-
-
-# Recording
-
-
-def test_recording_changes_nothing_and_leaves_nothing():
-    model = nn.ModuleDict(
-        {"first": MultiHeadAttention(D, H), "second": MultiHeadAttention(D, H)}
-    ).double()
-    x, memory = random(B, T, D), random(B, S, D)
-    before = model["first"](x, memory, memory)
-    with record_attention(model) as record:
-        assert torch.equal(model["first"](x, memory, memory), before)
-        model["first"](x, x, x)
-    assert {
-        name: [tuple(w.shape) for w in calls] for name, calls in record.items()
-    } == {"first": [(B, H, T, S), (B, H, T, T)], "second": []}
-    assert all(not w.requires_grad for w in record["first"])
-    assert close(
-        record["first"][0].sum(dim=-1), torch.ones(B, H, T, dtype=torch.float64)
-    )
-    model["first"](x, x, x)
-    assert len(record["first"]) == 2 and all(
-        h.attend is scaled_dot_product_attention for h in model.values()
-    )
-
-
-def test_recording_ends_with_an_error_too():
-    heads = MultiHeadAttention(D, H)
-    with pytest.raises(RuntimeError), record_attention(heads):
-        heads(torch.randn(1, 2, D + 1), torch.randn(1, 2, D), torch.randn(1, 2, D))
-    assert heads.attend is scaled_dot_product_attention
 
 
 def test_a_mask_of_three_axes_is_refused():

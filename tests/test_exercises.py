@@ -71,7 +71,6 @@ MISTAKES = {
     "my_layer_norm": ("unbiased=False", "unbiased=True"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "residual_stack": ("return norm(x) if norm_first else x", "return x"),
-    "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),
     "beam_step": ("(log_p + more,", "(more,"),
     "tie": ("log_q / log_p", "log_p / log_q"),
     "brevity": ("min(0, 1 - r / c)", "1 - r / c"),

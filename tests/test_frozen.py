@@ -30,11 +30,11 @@ from transformer import (
     Transformer,
     TransformerConfig,
     beam_search,
+    cache,
     encode_pairs,
     greedy_search,
     load,
     read_corpus,
-    record_attention,
     train,
     translate,
     translate_n_best,
@@ -57,6 +57,17 @@ def loss_of(model, batch, epsilon):
 def fast(config):
     """A Transformer of the fast parts."""
     return Transformer(config, FAST)
+
+
+@contextlib.contextmanager
+def record_attention(model):
+    """The weights of all calls, by the names of the modules."""
+    record = {}
+    with cache(model, "*.weights") as seen:
+        yield record
+    for name in seen:
+        stack, rest = name.removesuffix(".weights").split(".", 1)
+        record[f"{stack}.layers.{rest}"] = seen.calls(name)
 
 
 # ----------------------------------------------------------------------------------------------

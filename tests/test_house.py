@@ -173,9 +173,11 @@ def strings(tree):
 
 def direction_of_cells():
     """A notebook's cells import what its chapter builds on, the front door, views and teaching, and
-    in 09, 11, 16 and from 17 on the engine."""
+    in 09, 11, 16 and from 17 on the engine; a page of evidence imports its chapter, too."""
     for notebook in PAGES:
-        number = 17 if pairs.is_evidence(notebook) else int(notebook.name[:2])
+        number = int(notebook.name[:2])
+        if pairs.is_evidence(notebook):
+            number = max(17, number + 1)
         for cell in code_cells(notebook):
             for _, target in imports(tree_of(cell)):
                 free = outermost(target) in ("__init__", "views", "teaching")

@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 import subprocess
+from fnmatch import filter as filter_names
 from functools import partial
 from pathlib import Path
 
@@ -21,16 +22,17 @@ from transformer.fast.model import Parts
 from transformer.fast.search import beam_search, greedy_search
 from transformer.language import Chat, LanguageConfig, LanguageModel
 from transformer.models.maps import (
+    KINDS,
     attention_maps,
+    attention_name,
     join_pieces,
-    kind_of,
     words_and_groups,
 )
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache, edit
 from transformer.runs.dialogues import dialogues
 from transformer.views.pages import MODULES, engine_of, halves, merges_of
 from transformer.views.widget import script
-from transformer.visualization import attention_of, edited, silent, turned
+from transformer.visualization import silent, turned
 
 LIVE = Path(package.__file__).parent / "views" / "live"
 ALL = sorted({name for names in MODULES.values() for name in names})
@@ -259,7 +261,7 @@ SOURCE, TARGET = [5, 9, 31, 7, 2], [1, 8, 30, 11, 12, 6]
 @torch.no_grad()
 def test_the_same_logits_and_weights(node, name):
     model = made(name)
-    with record_attention(model) as record:
+    with cache(model, "*.weights") as seen:
         logits = model(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0]
     ran = (
         "(() => { const look = {record: newRecord(model.config)}, state = model.start(given.source, look);"
@@ -275,11 +277,9 @@ def test_the_same_logits_and_weights(node, name):
         given(model, source=SOURCE, target=TARGET),
     )
     torch.testing.assert_close(torch.tensor(found), logits, atol=1e-4, rtol=0)
-    layers = {}
-    for key, calls in record.items():
-        layers.setdefault(kind_of(key), []).append(calls[0][0])
-    for kind, expected in layers.items():
-        expected = torch.stack(expected)
+    for kind in KINDS:
+        pattern = f"{attention_name(kind)}.weights"
+        expected = torch.stack([seen[name][0] for name in filter_names(seen, pattern)])
         ours = torch.tensor(weights[kind])[..., : expected.shape[-1]]
         torch.testing.assert_close(ours, expected, atol=1e-5, rtol=0)
 
@@ -499,11 +499,11 @@ def test_where_the_words_of_an_answer_looked(node, small):
         columns += [*([count] * begun), *(groups + count).tolist()]
         count += int(groups[-1]) + 1
     ids, start = sum(sides, []) + answer, len(sum(sides, []))
-    with record_attention(model) as record:
+    with cache(model, "*.weights") as seen:
         model(torch.tensor([ids]))
     rows = words_and_groups(tokenizer, "nobody there")[1]
     for layer, ours in enumerate(found):
-        weights = record[f"decoder.layers.{layer}.self_attention"][0][0][:, start:-1]
+        weights = seen[f"decoder.{layer}.self_attention.weights"][0][:, start:-1]
         expected = join_pieces(weights, rows, torch.tensor(columns))
         ours = torch.tensor(ours)
         torch.testing.assert_close(ours[:, 1:], expected, atol=1e-5, rtol=0)
@@ -542,10 +542,11 @@ def test_the_same_changes_as_in_notebook_19(node, kind):
     n = len(TARGET) if kind == "decoder" else len(SOURCE)
     column = torch.zeros(1, n)
     column[0, [1, 2]] = 0.5
-    changes = [(1, silent(2)), (0, turned(1, torch.tensor([3]), column))]
+    turn = turned(1, torch.tensor([3]), column)
+    changes = [(1, "heads", silent(2)), (0, "weights", turn)]
     plain = logits_of(model)
-    for (layer, change), ours in zip(changes, found, strict=True):
-        with edited(attention_of(model, kind, layer), change):
+    for (layer, point, change), ours in zip(changes, found, strict=True):
+        with edit(model, {f"{attention_name(kind, layer)}.{point}": change}):
             expected = logits_of(model)
         assert (expected - plain).abs().max() > 1e-2
         torch.testing.assert_close(torch.tensor(ours), expected, atol=1e-4, rtol=0)
@@ -610,16 +611,13 @@ def test_the_length_of_what_a_weight_brings(node):
         ".map(rows => rows.map(row => [...row]))",
         given(model, source=SOURCE, target=TARGET),
     )
-    cross = attention_of(model, "cross", 1)
-    memory, heads = model.encode(torch.tensor([SOURCE])), model.config.h
-    v = cross.keys_and_values(memory, memory)[1][0].repeat_interleave(
-        heads // 2, dim=0
-    )  # (h, S, d_v)
-    parts = cross.W_O.weight.unflatten(1, (heads, -1))  # (d_model, h, d_v)
-    lengths = torch.einsum("dhi,hsi->hsd", parts, v).norm(dim=-1)  # (h, S)
-    with record_attention(model) as record:
+    W_O = model.decoder.layers[1].cross_attention.W_O.weight
+    with cache(model, "decoder.1.cross_attention.*") as seen:
         model(torch.tensor([SOURCE]), torch.tensor([TARGET[:-1]]))
-    weights = record["decoder.layers.1.cross_attention"][0][0]
+    weights = seen["decoder.1.cross_attention.weights"][0]  # (h, T, S)
+    v = seen["decoder.1.cross_attention.values"][0]  # (h, S, d_v)
+    parts = W_O.unflatten(1, (model.config.h, -1))  # (d_model, h, d_v)
+    lengths = torch.einsum("dhi,hsi->hsd", parts, v).norm(dim=-1)  # (h, S)
     torch.testing.assert_close(
         torch.tensor(found), weights * lengths[:, None], atol=1e-4, rtol=0
     )

@@ -22,7 +22,7 @@ from transformer.models.evalb import (
     score_trees,
     summary,
 )
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache
 from transformer.models.search import Translation
 from transformer.parsing import (
     choose,
@@ -656,7 +656,7 @@ def test_symbol_attention_equals_a_sum_over_tokens(small):
     sentence, text = "the gardener sings", "S_ NP_ XX XX _NP WHADVP_ XX _WHADVP _S"
     found = symbol_attention(model, tokenizer, sentence, text)
     batch = data.collate(data.encode_pairs(tokenizer, [(sentence, text)]))
-    with record_attention(model) as record, torch.no_grad():
+    with cache(model) as seen, torch.no_grad():
         model(batch.source, batch.decoder_input)
     written = [
         i for i, symbol in enumerate(text.split(" ")) for _ in tokenizer.encode(symbol)
@@ -671,9 +671,9 @@ def test_symbol_attention_equals_a_sum_over_tokens(small):
         found, ("self_attention", "cross_attention"), ([-1, *written], words)
     ):
         layers = [
-            calls[0][0]
-            for name, calls in record.items()
-            if name.startswith("decoder.") and name.endswith(kind)
+            weights_of_layer[0]
+            for name, weights_of_layer in seen.items()
+            if name.startswith("decoder.") and name.endswith(f"{kind}.weights")
         ]
         first = min(columns)
         for layer, by_token in zip(weights, layers, strict=True):

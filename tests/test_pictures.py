@@ -18,10 +18,26 @@ from transformer.views.evidence import listed, shown, with_interval, with_p
 from transformer.views.labels import spread
 
 # Pages written for the second edition: every picture has its caption and its words
-SECOND_EDITION = ["04_attention", "evidence/16_translation"]
+SECOND_EDITION = ["04_attention", "19_visualization", "evidence/16_translation"]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
+    "circuit_diagram": views.circuit_diagram,
+    "probes": lambda: views.probes({"noun": [0.9, 1.0]}, ["below", "above"], [0.4]),
+    "rivals": lambda: views.rivals({"hat": (-7.8, True), "dog": (3.7, False)}, ["hat"]),
+    "silenced": lambda: views.silenced(
+        {
+            part: {
+                (kind, layer, head): 0.9 - 0.5 * (kind == "cross" and layer == head)
+                for kind in ("encoder", "decoder", "cross")
+                for layer in (1, 2)
+                for head in (1, 2)
+            }
+            for part in ("stem", "ending")
+        },
+        {"stem": 0.9, "ending": 0.9},
+    ),
+    "three_heads": lambda: views.three_heads([("mine", WORDS, 2, EYE[0])] * 3),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
     "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
     "splitting_heads": views.splitting_heads,

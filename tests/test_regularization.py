@@ -10,7 +10,7 @@ from helpers import assert_close, random
 from transformer.fast import projected
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache
 from transformer.regularization import (
     confident_logits,
     cross_entropy_with_targets,
@@ -74,12 +74,12 @@ def test_sublayers_and_attention_weights_are_not_dropped(tiny):
     results = []
     for mode in (True, False):
         tiny.train(mode)
-        with record_attention(layer) as record:
+        with cache(layer, "self_attention.weights") as seen:
             results.append(
                 (
                     layer.self_attention(x, x, x),
                     layer.feed_forward(x),
-                    record["self_attention"][0],
+                    seen["self_attention.weights"],
                 )
             )
     assert all(torch.equal(a, b) for a, b in zip(*results))

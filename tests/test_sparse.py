@@ -25,7 +25,7 @@ from transformer.language import (
     MaskedConfig,
     MaskedModel,
 )
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache
 from transformer.runs.training import TrainingConfig, train
 from transformer.sparse import (
     LongformerAttention,
@@ -281,7 +281,7 @@ def test_weights_that_are_not_known_are_not_recorded():
         pytest.raises(ValueError, match="looks elsewhere than its mask says"),
     ):
         model = language_model(Pattern(2, causal=True)).eval()
-        with record_attention(model):
+        with cache(model):
             model(tokens)
 
 

@@ -13,12 +13,13 @@ from transformer import (
     bleu,
     load,
     translate,
-    visualization,
 )
 from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
+from transformer.experiments.circuit import paste
 from transformer.fast.attention import MultiHeadAttention
+from transformer.models import head_scores
 from transformer.models.gold import (
     Turn,
     determiners,
@@ -38,37 +39,32 @@ from transformer.models.gold import (
     share,
     word_classes,
 )
-from transformer.models.maps import (
-    AttentionMaps,
-    all_maps,
-    attention_maps,
-    join_pieces,
-    maps_of_pair,
-    words_and_groups,
-)
-from transformer.models.recording import record_attention
-from transformer.visualization import (
+from transformer.models.head_scores import (
     alignment_error_rate,
-    attention_of,
     best_source_words,
     cross_head_errors,
     diagonal_error,
-    edited,
-    encoder_layers,
     head_similarity,
-    linear_probe,
     link,
     link_accuracy,
     link_baselines,
     look_back_hits,
     norm_weighted,
-    pasted,
     score_attention,
     separated_verbs,
     shuffled,
-    silent,
-    turned,
 )
+from transformer.models.maps import (
+    AttentionMaps,
+    all_maps,
+    attention_maps,
+    attention_name,
+    join_pieces,
+    maps_of_pair,
+    words_and_groups,
+)
+from transformer.models.recording import cache, edit
+from transformer.visualization import encoder_layers, linear_probe, silent, turned
 
 KINDS = ("encoder", "decoder", "cross")
 PAIRS = [
@@ -192,24 +188,24 @@ def test_maps_equal_a_loop_over_the_tokens(model, tokenizer):
     for pair in PAIRS:
         (maps,) = attention_maps(model, tokenizer, [pair])
         batch = collate(encode_pairs(tokenizer, [pair]))
-        with record_attention(model) as record, torch.no_grad():
+        with cache(model, "*.weights") as seen, torch.no_grad():
             model(batch.source, batch.decoder_input)
         s, t = (
             [*tokenizer.word_of_each_piece(text), len(WORD.findall(text))]
             for text in pair
         )
         sides = {
-            "encoder": (s, s, "encoder.layers.{}.self_attention"),
+            "encoder": (s, s, "encoder.{}.self_attention.weights"),
             "decoder": (
                 t,
                 [0, *(word + 1 for word in t[:-1])],
-                "decoder.layers.{}.self_attention",
+                "decoder.{}.self_attention.weights",
             ),
-            "cross": (t, s, "decoder.layers.{}.cross_attention"),
+            "cross": (t, s, "decoder.{}.cross_attention.weights"),
         }
         for kind, (rows, columns, name) in sides.items():
             for n in range(2):
-                (weights,) = record[name.format(n)]
+                weights = seen[name.format(n)]
                 expected = torch.zeros(2, max(rows) + 1, max(columns) + 1)
                 for r, row in enumerate(rows):
                     for c, column in enumerate(columns):
@@ -460,7 +456,7 @@ def test_heads_are_chosen_on_validation_and_scored_on_test(monkeypatch):
     )
     test = maps_with(torch.cat([right, wrong], 1), nothing, torch.cat([good, bad], 1))
     monkeypatch.setattr(
-        visualization,
+        head_scores,
         "all_maps",
         lambda model, tokenizer, pairs: [test] if len(pairs) == 1 else [validation] * 2,
     )
@@ -546,16 +542,20 @@ def test_edited_heads(bias):
         torch.tensor([3, 1]),
         F.one_hot(torch.tensor([0, 2]), 4).float(),
     )
-    with torch.no_grad(), record_attention(attention) as record:
-        whole = attention(x, x, x)
-        weights, values = record[""][0], attention.keys_and_values(x, x)[1]
+    with torch.no_grad():
+        with cache(attention) as seen:
+            whole = attention(x, x, x)
+        weights, values = seen["weights"], seen["values"]
         parts = [
             weights[:, i] @ values[:, i] @ attention.W_O.weight[:, 2 * i : 2 * i + 2].T
             for i in range(3)
         ]
-        with edited(attention, silent(0)), edited(attention, silent(2)):
+        with (
+            edit(attention, {"heads": silent(0)}),
+            edit(attention, {"heads": silent(2)}),
+        ):
             torch.testing.assert_close(attention(x, x, x), whole - parts[0] - parts[2])
-        with edited(attention, turned(1, rows, columns)):
+        with edit(attention, {"weights": turned(1, rows, columns)}):
             after = attention(x, x, x)
         expected = whole.clone()
         for b, row, column in ((0, 3, 0), (1, 1, 2)):
@@ -563,9 +563,9 @@ def test_edited_heads(bias):
             expected[b, row] += other - parts[1][b, row]
         torch.testing.assert_close(after, expected)
         vectors = torch.stack([values[0, 1, 0], values[1, 1, 2]])
-        with edited(attention, pasted(1, rows, vectors)):
+        with edit(attention, {"heads": paste(1, rows, vectors)}):
             torch.testing.assert_close(attention(x, x, x), after)
-        with pytest.raises(RuntimeError), edited(attention, silent(1)):
+        with pytest.raises(RuntimeError), edit(attention, {"heads": silent(1)}):
             raise RuntimeError
         assert torch.equal(attention(x, x, x), whole)
 
@@ -587,7 +587,8 @@ def test_costs_are_differences_of_bleu(bundled):
         [Example(*pair, frozenset(), (), ()) for pair in zip(sources, references)],
     )
     for kind, (layer, head) in (("encoder", (1, 0)), ("cross", (0, 3))):
-        with edited(attention_of(model, kind, layer), silent(head)):
+        name = f"{attention_name(kind, layer)}.heads"
+        with edit(model, {name: silent(head)}):
             score = bleu(translate(model, tokenizer, sources, beam=1), references).score
         assert costs[kind][layer, head] == pytest.approx(100 - score, abs=1e-4)
     assert costs["encoder"][1, 0] > 0
@@ -667,9 +668,8 @@ def test_turning_a_head_turns_the_german(bundled):
     wanted = [turn.wanted for turn in owner_turns(read_bundled("test"), read_genders())]
 
     def follows(head):
-        with edited(
-            attention_of(model, "encoder", 0), turned(head, turns.rows, turns.columns)
-        ):
+        turn = turned(head, turns.rows, turns.columns)
+        with edit(model, {"encoder.0.self_attention.weights": turn}):
             words = next_words(model, tokenizer, turns)
         return sum(map(str.__eq__, words, wanted)) / len(wanted)
 

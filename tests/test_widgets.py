@@ -22,12 +22,12 @@ import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load, translate, view
 from transformer.fast.model import Parts
 from transformer.models.maps import attention_maps
+from transformer.models.recording import cache
 from transformer.stacks import LayerNorm
 from transformer.views import widgets
 from transformer.views.turn import Turn, turned_rows
 from transformer.views.widget import Widget, width_of
 from transformer.views.widgets import one_word, saturation
-from transformer.visualization import attention_of, edited
 
 LIVE = Path(package.__file__).parent / "views" / "live"
 WORDS = ["Tom", "feeds", "his", "dog"]
@@ -547,20 +547,14 @@ def test_a_word_in_pieces_is_turned_as_a_whole(model):
     sentence = "The extraordinary cat saw the hippopotamus."
     turn = Turn("extraordinary", "hippopotamus", 0, 0)
     start = turn.start(model[1], sentence)
-    seen = []
-
-    def noted(output, v):
-        seen.append(output[0, 0])
-        return output
-
-    attention = attention_of(model[0], "encoder", 0)
-    with edited(attention, noted):
+    name = "encoder.0.self_attention.heads"
+    with cache(model[0], name) as before:
         translate(*model, [sentence])
-    with turned_rows(*model, sentence, start), edited(attention, noted):
+    with turned_rows(*model, sentence, start), cache(model[0], name) as after:
         translate(*model, [sentence])
     pieces = torch.tensor(model[1].word_of_each_piece(sentence))
     assert (pieces == 1).sum() > 1 and (pieces == 5).sum() > 1
-    changed = (seen[0] != seen[-1]).any(dim=-1)
+    changed = (before[name][0, 0] != after[name][0, 0]).any(dim=-1)
     assert changed[: len(pieces)].tolist() == (pieces == 1).tolist()
 
 

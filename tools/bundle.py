@@ -19,10 +19,10 @@ from transformer.core.records import write_rows
 from transformer.core.weights import load_weights, save_weights
 from transformer.corpora import read_bundled
 from transformer.experiments import runner
+from transformer.models.head_scores import score_attention
 from transformer.models.pretrained import load, save
 from transformer.runs.experiment import Experiment
 from transformer.runs.recipes import recipe
-from transformer.visualization import score_attention
 
 COMMAND = "python tools/bundle.py"
 

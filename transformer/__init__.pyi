@@ -12,10 +12,12 @@ from transformer.fast.search import greedy_search as greedy_search
 from transformer.models.alignment import align as align
 from transformer.models.evaluation import evaluate as evaluate
 from transformer.models.families import register as register
+from transformer.models.lens import logit_lens as logit_lens
 from transformer.models.maps import attention_maps as attention_maps
 from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
-from transformer.models.recording import record_attention as record_attention
+from transformer.models.recording import cache as cache
+from transformer.models.recording import edit as edit
 from transformer.models.search import stream as stream
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best

@@ -57,7 +57,7 @@ from transformer.stacks import LayerNorm
 #     pixel_frequencies,
 #     training_of,
 # )
-# from transformer.models.recording import record_attention
+# from transformer.models.recording import cache
 # from transformer.runs.training import train
 # from transformer.views import images as figures
 # from transformer.views import plotting
@@ -584,15 +584,15 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 # %% tags=["active-ipynb"]
 # images = splits["test"][0]
 # some = images[test_first[:4]]
-# with record_attention(models["ViT"]) as kept:
+# with cache(models["ViT"], "encoder.0.self_attention.weights") as seen:
 #     logits_of(models["ViT"], some)
-# weights = kept["encoder.layers.0.self_attention"][0]  # (4, h, 17, 17)
+# weights = seen["encoder.0.self_attention.weights"]  # (4, h, 17, 17)
 # of_class = weights[:, :, 0, 1:].unflatten(-1, (4, 4))
 # figures.looks(some, of_class, "Where the class token looks, first layer")
-# with record_attention(models["ViT"]) as kept:
+# with cache(models["ViT"], "encoder.*.weights") as seen:
 #     logits_of(models["ViT"], images)
 # ink = patches(images, 2).float().mean(dim=-1)  # (B, 16)
-# for name, (weights,) in kept.items():
+# for name, weights in seen.items():
 #     to_ink = (weights[:, :, 0, 1:] * ink[:, None]).sum(dim=-1)
 #     share = to_ink / weights[:, :, 0, 1:].sum(dim=-1) / ink.mean(dim=1, keepdim=True)
 #     heads = ", ".join(f"{head:.2f}" for head in share.mean(dim=0).tolist())
@@ -601,7 +601,7 @@ def shifted(images: Tensor, down: int, right: int) -> Tensor:
 #     to_itself = ", ".join(f"{head:.0%}" for head in itself)
 #     to_one = ", ".join(f"{head:.0%}" for head in one)
 #     print(
-#         f"layer {int(name.split('.')[2]) + 1}: ink where it looks {heads}; "
+#         f"layer {int(name.split('.')[1]) + 1}: ink where it looks {heads}; "
 #         f"to itself {to_itself}; to one patch {to_one}"
 #     )
 

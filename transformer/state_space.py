@@ -49,7 +49,7 @@ from transformer.core.checks import check_heads, check_left_to_right
 # from transformer.fast.model import Parts
 # from transformer.fast.search import KeyValueCache
 # from transformer.language import LanguageConfig, LanguageModel
-# from transformer.models.recording import record_attention
+# from transformer.models.recording import cache
 # from transformer.teaching.measuring import turns
 # from transformer.teaching.memory_tasks import NOISE, copying, learn, recall, share_right
 # from transformer.views import plotting
@@ -625,13 +625,13 @@ class SelectiveLayer(StateLayer):
 # ids, gold = task(200, torch.Generator().manual_seed(5))
 # is_word = (ids != NOISE)[:, None, None, :24]  # of the places among noise
 # to_say = ids[:, None, None, :24] == gold[:, None, 24:, None]  # (200, 1, 6, 24)
-# with record_attention(trained["attention"][0]) as record:
+# with cache(trained["attention"][0], "decoder.1.*.weights") as seen:
 #     second_input(trained["attention"][0], ids)
 # layer, x = second_input(trained["selective"][0], ids)
 # delta, A, B, C = (part.detach() for part in layer.steps(layer.blended(x)[0]))
 # M = weights(delta, A, B, C).abs()
 # both = {
-#     "attention": record["decoder.layers.1.self_attention"][0],
+#     "attention": seen["decoder.1.self_attention.weights"],
 #     "selective": M / M.sum(dim=-1, keepdim=True),
 # }
 

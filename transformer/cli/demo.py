@@ -10,6 +10,7 @@ from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_bundled
 from transformer.experiments.rows import public
 from transformer.fast.model import Positions
+from transformer.models.head_scores import score_attention
 from transformer.models.maps import AttentionMaps, attention_maps
 from transformer.models.pretrained import load
 from transformer.models.search import translate_all
@@ -17,7 +18,6 @@ from transformer.runs.experiment import Experiment
 from transformer.runs.folder import read_log, read_settings
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import run_experiment
-from transformer.visualization import score_attention
 
 
 def clear(folder: Path) -> None:

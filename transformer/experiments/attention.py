@@ -16,15 +16,17 @@ from types import SimpleNamespace
 
 import torch
 
-from transformer import visualization as v
 from transformer.core.scores import bleu
 from transformer.corpora import read_aligned
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models.maps import KINDS, all_maps, as_thousandths
+from transformer.models import head_scores
+from transformer.models.maps import KINDS, all_maps, as_thousandths, attention_name
 from transformer.models.pretrained import load
+from transformer.models.recording import edit
 from transformer.models.search import translate
 from transformer.runs.experiment import stream_pairs
 from transformer.runs.folder import load_run
+from transformer.visualization import silent
 
 SHOWN = (3, 20)  # of data/aligned.tsv
 
@@ -48,7 +50,8 @@ def head_costs(model, tokenizer, examples) -> dict:
         table = torch.zeros(model.config.N, model.config.h)
         for n in range(model.config.N):
             for head in range(model.config.h):
-                with v.edited(v.attention_of(model, kind, n), v.silent(head)):
+                name = attention_name(kind, n) + ".heads"
+                with edit(model, {name: silent(head)}):
                     table[n, head] = whole - score()
         costs[kind] = table
     return costs
@@ -80,8 +83,8 @@ def alignment_of(maps, aligned) -> dict:
     """The cross-attention head that aligns best on the first half of hand-aligned sentences, and
     its error on the second."""
     gold, half = [links for *_, links in aligned], len(aligned) // 2
-    chosen_on = v.cross_head_errors(maps[:half], gold[:half])
-    scored_on = v.cross_head_errors(maps[half:], gold[half:])
+    chosen_on = head_scores.cross_head_errors(maps[:half], gold[:half])
+    scored_on = head_scores.cross_head_errors(maps[half:], gold[half:])
     layer, head = divmod(chosen_on.argmin().item(), chosen_on.shape[1])
     return {
         "layer": layer + 1,
@@ -89,7 +92,7 @@ def alignment_of(maps, aligned) -> dict:
         "chosen_on": half,
         "scored_on": len(aligned) - half,
         "error": round(scored_on[layer, head].item(), 3),
-        "diagonal": round(v.diagonal_error(maps[half:], gold[half:]), 3),
+        "diagonal": round(head_scores.diagonal_error(maps[half:], gold[half:]), 3),
         "errors_where_chosen": rounded(chosen_on),
     }
 

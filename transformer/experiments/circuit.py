@@ -14,15 +14,17 @@ from pathlib import Path
 
 import torch
 
-from transformer import visualization as v
+from transformer.core.checks import check_place
 from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
-from transformer.models import gold
-from transformer.models.maps import KINDS, all_maps
+from transformer.models import gold, head_scores
+from transformer.models.maps import KINDS, all_maps, attention_name
 from transformer.models.pretrained import load
+from transformer.models.recording import cache, edit
+from transformer.visualization import silent, turned
 
 SEED, SENTENCES = 19, 500
 
@@ -58,14 +60,14 @@ class Turned:
         self.model, self.tokenizer, self.turns = model, tokenizer, turns
         self.encoded = gold.encode_turns(tokenizer, turns)
 
-    def words(self, attention, change) -> list[str]:
-        """What the model writes while an attention module is edited."""
-        with v.edited(attention, change):
+    def words(self, name: str = "", change=None) -> list[str]:
+        """What the model writes, with a change to what has this name."""
+        with edit(self.model, {name: change} if name else {}):
             return gold.next_words(self.model, self.tokenizer, self.encoded)
 
     def to(self, head: int):
         """The change that turns a head."""
-        return v.turned(head, self.encoded.rows, self.encoded.columns)
+        return turned(head, self.encoded.rows, self.encoded.columns)
 
     def score(self, words: list[str]) -> dict:
         """How often stem and ending are right, and how often the word is the one wanted."""
@@ -83,39 +85,34 @@ class Turned:
 
 
 def every_head(model):
-    """(kind, layer, head, module) of every head, counted from 0."""
+    """(kind, layer, head, name of its attention) of every head, counted from 0."""
     for kind in KINDS:
         for n in range(model.config.N):
             for head in range(model.config.h):
-                yield kind, n, head, v.attention_of(model, kind, n)
+                yield kind, n, head, attention_name(kind, n)
 
 
 def edits(model, sides: dict) -> list[dict]:
     """Every head silenced, and those of the encoder turned; a row each."""
     rows = []
     for name, side in sides.items():
-        words = gold.next_words(model, side.tokenizer, side.encoded)
-        rows.append({"what": "nothing", "turn": name} | side.score(words))
+        rows.append({"what": "nothing", "turn": name} | side.score(side.words()))
         for kind, n, head, attention in every_head(model):
             place = {"turn": name, "kind": kind, "layer": n + 1, "head": head + 1}
-            words = side.words(attention, v.silent(head))
+            words = side.words(f"{attention}.heads", silent(head))
             rows.append({"what": "silent", **place} | side.score(words))
             if kind == "encoder":
-                words = side.words(attention, side.to(head))
+                words = side.words(f"{attention}.weights", side.to(head))
                 rows.append({"what": "turned", **place} | side.score(words))
     return rows
 
 
-def outputs_at(side: Turned, attention, head: int) -> torch.Tensor:
+def outputs_at(side: Turned, attention: str, head: int) -> torch.Tensor:
     """What a head puts out at each "its", (B, d_v)."""
-    kept = []
-
-    def change(output, v):
-        kept.append(output[torch.arange(len(output)), head, side.encoded.rows])
-        return output
-
-    side.words(attention, change)
-    return kept[0]
+    with cache(side.model, f"{attention}.heads") as seen:
+        side.words()
+    heads = seen[f"{attention}.heads"]
+    return heads[torch.arange(len(heads)), head, side.encoded.rows]
 
 
 def by_noun(side: Turned, words: list[str]) -> list[dict]:
@@ -140,7 +137,7 @@ def by_noun(side: Turned, words: list[str]) -> list[dict]:
     return rows
 
 
-def repaired(side: Turned, attention, head: int) -> dict:
+def repaired(side: Turned, attention: str, head: int) -> dict:
     """The head turned to the right noun."""
     turns = [
         replace(turn, noun=english.antecedent)
@@ -149,11 +146,24 @@ def repaired(side: Turned, attention, head: int) -> dict:
         if english.index == turn.its
     ]
     right = Turned(side.model, side.tokenizer, turns)
-    words = right.words(attention, right.to(head))
+    words = right.words(f"{attention}.weights", right.to(head))
     return {"what": "turned to the antecedent"} | right.score(words)
 
 
-def pasted(side: Turned, words: list[str], attention, head: int, genders: dict) -> dict:
+def paste(head: int, rows: torch.Tensor, vectors: torch.Tensor):
+    """An edit of "...heads": in row rows[b] this head puts out vectors[b], (B, d_v)."""
+
+    def change(heads):  # (B, h, T, d_v)
+        check_place("head", head, heads.shape[1])
+        heads[torch.arange(len(rows)), head, rows] = vectors
+        return heads
+
+    return change
+
+
+def pasted(
+    side: Turned, words: list[str], attention: str, head: int, genders: dict
+) -> dict:
     """Where the head was turned in vain: with what it puts out on average, in sentences of
     training, for owners of the gender that is wanted."""
     some = gold.owner_turns(read_bundled("train")[:5000], genders)
@@ -167,14 +177,14 @@ def pasted(side: Turned, words: list[str], attention, head: int, genders: dict) 
     wanted = torch.stack(
         [mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed]
     )
-    change = v.pasted(head, again.encoded.rows, wanted)
-    return {"what": "pasted"} | again.score(again.words(attention, change))
+    change = paste(head, again.encoded.rows, wanted)
+    return {"what": "pasted"} | again.score(again.words(f"{attention}.heads", change))
 
 
 def reasons(side: Turned, layer: int, head: int, genders: dict) -> list[dict]:
     """Why the stem does not always follow the head that finds the owner."""
-    attention = v.attention_of(side.model, "encoder", layer)
-    words = side.words(attention, side.to(head))
+    attention = attention_name("encoder", layer)
+    words = side.words(f"{attention}.weights", side.to(head))
     return [
         *by_noun(side, words),
         repaired(side, attention, head),
@@ -195,7 +205,7 @@ def words_by_class(model, tokenizer, examples: list) -> list[dict]:
 
     rows = [row({"what": "words, nothing"})]
     for kind, n, head, attention in every_head(model):
-        with v.edited(attention, v.silent(head)):
+        with edit(model, {f"{attention}.heads": silent(head)}):
             rows.append(
                 row(
                     {
@@ -223,7 +233,10 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
         for some in (validation, examples)
     )
     heads, rows = {}, []
-    for name, hits in (("owner", v.link_hits), ("owned", v.agreement_hits)):
+    for name, hits in (
+        ("owner", head_scores.link_hits),
+        ("owned", head_scores.agreement_hits),
+    ):
         layer, head = heads[name] = best_head(
             hits(chosen_on, validation), model.config.h
         )
@@ -235,7 +248,7 @@ def looks(model, tokenizer, examples: list) -> tuple[dict, list[dict]]:
         )
         place = {"kind": "encoder", "layer": layer + 1, "head": head + 1}
         rows.append({"what": "looks", "turn": name, **place, **own})
-    guesses = v.link_baselines(examples)
+    guesses = head_scores.link_baselines(examples)
     guesses["likeliest owner"] = gold.likeliest_owner(
         examples, gold.owner_shares(read_bundled("train"))
     )

@@ -30,7 +30,7 @@ from transformer.fast.model import TransformerConfig
 from transformer.fast.stacks import Residual, Stack
 from transformer.fast.training import AdamByParts, part_of
 from transformer.models.families import build_fast
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache
 from transformer.optimizer import peak_rate
 from transformer.runs.experiment import Experiment
 from transformer.runs.training import TrainingConfig, held_out_loss, train
@@ -157,7 +157,7 @@ def look(model: nn.Module, batch) -> dict[str, float]:
         layer.register_forward_hook(lambda *found: outputs.append(found[-1].detach()))
         for layer in model.encoder.layers
     ]
-    with record_attention(model) as kept:
+    with cache(model, "*.cross_attention.weights") as seen:
         loss = model.loss(batch, SmoothedLoss(0.0, model.config.pad_id))
     for hook in hooks:
         hook.remove()
@@ -169,8 +169,7 @@ def look(model: nn.Module, batch) -> dict[str, float]:
             f"spread.positions.{number}": within,
             f"spread.sentences.{number}": between,
         }
-    attended = [weights[0] for name, weights in kept.items() if "cross" in name]
-    for number, weights in enumerate(attended, 1):
+    for number, weights in enumerate(seen.values(), 1):
         figures[f"entropy.{number}"] = entropy(
             weights, real.sum(dim=1).float(), written
         )

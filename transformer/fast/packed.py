@@ -66,9 +66,17 @@ class PackedLinear(nn.Module):
         )
 
 
+def is_compiled(model):
+    """Whether torch.compile is at work, in `model.compile()` or around a part of the model."""
+    return any(
+        module._compiled_call_impl or "_orig_mod" in module._modules
+        for module in model.modules()
+    )
+
+
 def can_pack(model):
     """True for fp32 weights on a CPU with oneDNN, unless torch.compile lays out weights by
-    itself, in `model.compile()` or around the model."""
+    itself, or somebody looks into the model (models/watching.py)."""
     there = (
         hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and torch.backends.mkldnn.is_available()
@@ -76,11 +84,15 @@ def can_pack(model):
     fits = all(
         p.device.type == "cpu" and p.dtype == torch.float32 for p in model.parameters()
     )
-    compiled = any(
-        module._compiled_call_impl or "_orig_mod" in module._modules
+    looked_into = any(
+        getattr(hook, "looks_inside", False)
         for module in model.modules()
+        for hook in (
+            *module._forward_hooks.values(),
+            *module._forward_pre_hooks.values(),
+        )
     )
-    return there and fits and not compiled
+    return there and fits and not looked_into and not is_compiled(model)
 
 
 def packed(model):

@@ -1,14 +1,14 @@
 """Attention weights between words: recorded token by token, joined word by word, labelled."""
 
 from dataclasses import dataclass
+from fnmatch import filter as filter_names
 
 import torch
 import torch.nn.functional as F
 
 from transformer.core.checks import check_choice
 from transformer.data import WORD, collate, encode_pairs
-from transformer.fast.attention import MultiHeadAttention
-from transformer.models.recording import record_attention
+from transformer.models.recording import cache, names
 
 KINDS = ("encoder", "decoder", "cross")
 MOST = 100  # sentence pairs whose weights are held at a time
@@ -49,11 +49,15 @@ def as_thousandths(maps: AttentionMaps) -> dict:
     return {"source": maps.source, "target": maps.target, **weights}
 
 
-def kind_of(name: str) -> str:
-    """encoder, decoder or cross, from the name of an attention module in a Transformer."""
-    if name.startswith("encoder."):
-        return "encoder"
-    return "cross" if name.endswith("cross_attention") else "decoder"
+def attention_name(kind: str, layer: int | str = "*") -> str:
+    """What `cache` and `edit` call an attention: its kind is one of `KINDS`, layers from 0.
+
+    `attention_name("cross", 1) + ".weights"` are the weights of one, and without a layer
+    those of all.
+    """
+    check_choice("kind", kind, KINDS)
+    stack = "encoder" if kind == "encoder" else "decoder"
+    return f"{stack}.{layer}.{'cross' if kind == 'cross' else 'self'}_attention"
 
 
 def words_and_groups(tokenizer, text):
@@ -107,24 +111,21 @@ def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
 
     ValueError for a model without attention in one of these places.
     """
-    there = {
-        kind_of(name)
-        for name, part in model.named_modules()
-        if isinstance(part, MultiHeadAttention)
-    }
-    if missing := [kind for kind in KINDS if kind not in there]:
+    patterns = {kind: f"{attention_name(kind)}.weights" for kind in KINDS}
+    missing = [kind for kind in KINDS if not filter_names(names(model), patterns[kind])]
+    if missing:
         raise ValueError(
             f"this model has no attention of the kind {', '.join(missing)}: maps are "
             "those of a Transformer"
         )
     batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id)
     batch = batch.to(next(model.parameters()).device)
-    with record_attention(model.eval()) as record:
+    with cache(model.eval(), *patterns.values(), device="cpu") as seen:
         model(batch.source, batch.decoder_input)
-    layers = {kind: [] for kind in KINDS}
-    for name, calls in record.items():
-        layers[kind_of(name)].append(calls[0].cpu())
-    return {kind: torch.stack(weights, dim=1) for kind, weights in layers.items()}
+    return {
+        kind: torch.stack([seen[name] for name in filter_names(seen, pattern)], dim=1)
+        for kind, pattern in patterns.items()
+    }
 
 
 def attention_maps(model, tokenizer, pairs) -> list:

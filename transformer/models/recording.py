@@ -1,125 +1,193 @@
-"""Look into attention, or change what it puts out, within a block and a thread of control.
+"""Look inside a model, and change what is found there: `cache`, `edit`.
 
-A module's `attend` is replaced while anybody looks, by a function that asks what is open in its
-own context (`contextvars`): blocks of other threads neither see each other's calls nor take away
-what the others need, and the last one to end puts `attend` back.
+Both work inside a `with` block, for this thread alone, on every model that is built of this
+package's layers, plain or strong. Names count layers from 0; `list(names(model))` shows all:
+
+    encoder.0.self_attention.before    residual stream before the sub-layer, (B, S, d_model)
+    encoder.0.self_attention.input     what the sub-layer reads (pre-norm: after the norm)
+    encoder.0.self_attention.queries   (B, h, T, d_k), as scores are made of them; also keys
+    encoder.0.self_attention.values    (B, h, S, d_v)
+    encoder.0.self_attention.scores    (B, h, T, S), what softmax reads, lowest where masked
+    encoder.0.self_attention.weights   (B, h, T, S), rows sum to 1
+    encoder.0.self_attention.heads     (B, h, T, d_v), what each head puts out
+    encoder.0.self_attention.output    what the sub-layer puts out, before dropout
+    encoder.0.self_attention.after     residual stream after it (post-norm: after the norm)
+    encoder.0.feed_forward.hidden      (B, S, d_ff), after the ReLU; also before ... after
+    encoder.output                     what the decoder reads: the memory
+    decoder.0.cross_attention.weights  and so on, in the decoder
+    logits                             (B, T, V)
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
-from threading import Lock
-from typing import Any
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import attention
-from transformer.fast.attention import MultiHeadAttention
+from transformer.models.places import chosen, near, places, slots_of
+from transformer.models.watching import Block, Visit, opened
 
-Attend = Callable[..., tuple[Tensor, Tensor | None]]
-Wrapping = tuple[MultiHeadAttention, Callable[[Attend], Attend]]
-
-OPEN: ContextVar[tuple[Wrapping, ...]] = ContextVar("OPEN", default=())
-LOCK = Lock()
+Change = Callable[[Tensor], Tensor]
 
 
-def itself(attend: Attend) -> Attend:
-    """What a copy of a `Watched` is made of: the function that stood there before."""
-    return attend
+def names(model: nn.Module) -> list[str]:
+    """All names that `cache` and `edit` know of a model, in the order of its sums."""
+    return list(places(model))
 
 
-class Watched:
-    """attend(q, k, v, mask) of one module, wrapped as the calling context has it at present.
+class Activations(Mapping[str, Tensor]):
+    """What a `cache` has seen, by name: seen["encoder.0.self_attention.weights"].
 
-    A copy of the module, pickled or not, gets the function that stood there before.
+    A mapping of the names that were met. What a search computes at every step has many calls:
+    `calls` lists them, `joined` puts their steps behind one another.
     """
 
-    def __init__(self, module: MultiHeadAttention):
-        self.module = module
-        self.before = module.attend
-        self.blocks = 0  # that are open, of all threads
+    def __init__(self, names: list[str]):
+        self.kept: dict[str, list[Tensor]] = {name: [] for name in names}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None]:
-        attend = self.before
-        for module, wrap in OPEN.get():
-            if module is self.module:
-                attend = wrap(attend)
-        return attend(*args, **kwargs)
+    def calls(self, name: str) -> list[Tensor]:
+        """One tensor for each call; ValueError for a name that was not asked for."""
+        if name not in self.kept:
+            nearest = ", ".join(near(name, list(self.kept)))
+            raise ValueError(f"this cache does not keep {name!r}; near: {nearest}")
+        return self.kept[name]
 
-    def __reduce__(self) -> tuple:
-        return itself, (self.before,)
-
-
-def watch(module: MultiHeadAttention) -> Watched:
-    """The module's watcher, put in place where there is none yet, for one more block."""
-    with LOCK:
-        if not isinstance(module.attend, Watched):
-            module.attend = Watched(module)
-        watched = module.attend
-        watched.blocks += 1
-    return watched
-
-
-def release(watched: Watched) -> None:
-    """One block less; after the last, `attend` is as it was, unless somebody has set another."""
-    with LOCK:
-        watched.blocks -= 1
-        if not watched.blocks and watched.module.attend is watched:
-            watched.module.attend = watched.before
-
-
-@contextmanager
-def wrapped(wrappings: Sequence[Wrapping]) -> Iterator[None]:
-    """Inside the block each module attends by wrap(attend), in this context alone.
-
-    wrappings: (module, wrap); blocks inside one another wrap in the order of their beginnings.
-    """
-    watched = [watch(module) for module, _ in wrappings]
-    token = OPEN.set((*OPEN.get(), *wrappings))
-    try:
-        yield
-    finally:
-        OPEN.reset(token)
-        for one in watched:
-            release(one)
-
-
-def recording(attend: Attend, kept: list) -> Attend:
-    """attend(q, k, v, mask), which appends its weights (B, h, T, S) to the list `kept`.
-
-    Where attend returns None in their place, `attention` computes
-    them; ValueError where its output is another one.
-    """
-
-    def attend_and_keep(q, k, v, mask=None):
-        output, weights = attend(q, k, v, mask)
-        if weights is None:
-            full, weights = attention(q, k, v, mask)
-            if (full - output).norm() > 0.05 * full.norm():  # bf16 is off by 1%
-                raise ValueError(
-                    "no weights to record: this attention looks elsewhere "
-                    "than its mask says, and does not say where"
-                )
-        kept.append(weights.detach())
-        return output, weights
-
-    return attend_and_keep
-
-
-@contextmanager
-def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
-    """Inside the block, collect the weights of every `MultiHeadAttention` in model.
-
-    Yields {name of the module: [weights (B, h, T, S) of each call]}, of the calls that are made
-    in the block's own context: other threads that use the model meanwhile are not in it.
-    """
-    record: dict[str, list[Tensor]] = {}
-    wrappings = []
-    for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            kept = record[name] = []
-            wrappings.append(
-                (module, lambda attend, kept=kept: recording(attend, kept))
+    def __getitem__(self, name: str) -> Tensor:
+        """The tensor of the only call; ValueError where there were none, or more."""
+        calls = self.calls(name)
+        if len(calls) != 1:
+            raise ValueError(
+                f"{name} was computed {len(calls)} times inside the block, not once: "
+                f"seen.calls({name!r}) lists all, seen.joined({name!r}) joins the steps "
+                "of a search"
             )
-    with wrapped(wrappings):
-        yield record
+        return calls[0]
+
+    def joined(self, name: str) -> Tensor:
+        """The steps of a greedy search behind one another: (B, h, T, S), (B, T, d_model).
+
+        Weights and scores of what was not yet written are 0 and the lowest number. ValueError
+        where the calls are no single steps of the same sentences.
+        """
+        calls, point = self.calls(name), name.split(".")[-1]
+        if point in ("keys", "values") and calls:
+            return calls[-1]  # it holds all
+        calls = [x[:, None] if x.dim() == 2 else x for x in calls]
+        one_by_one = all(
+            x.shape[0] == calls[0].shape[0] and x.shape[-2] == 1 for x in calls[1:]
+        )
+        if not calls or not one_by_one:
+            raise ValueError(
+                f"the {len(calls)} calls of {name} are no steps of one search for the same "
+                f"sentences: seen.calls({name!r}) lists them"
+            )
+        if point in ("weights", "scores"):
+            fill = 0.0 if point == "weights" else torch.finfo(calls[0].dtype).min
+            most = max(x.shape[-1] for x in calls)
+            calls = [F.pad(x, (0, most - x.shape[-1]), value=fill) for x in calls]
+        return torch.cat(calls, dim=-2)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, calls in self.kept.items() if calls)
+
+    def __len__(self) -> int:
+        return sum(map(bool, self.kept.values()))
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self.kept.get(str(name)))
+
+    def __repr__(self) -> str:
+        lines = ["Activations:"]
+        for name in self:
+            calls = self.kept[name]
+            more = f", and {len(calls) - 1} more calls" if len(calls) > 1 else ""
+            lines.append(f"  {name}: {tuple(calls[0].shape)}{more}")
+        return "\n".join(lines)
+
+
+def keeping(calls: list[Tensor], device: str | torch.device | None) -> Visit:
+    """A visit that appends a copy, without its gradient, and changes nothing."""
+
+    def visit(x: Tensor) -> Tensor:
+        calls.append(x.detach().to(device or x.device, copy=True))
+        return x
+
+    return visit
+
+
+def changing(name: str, change: Change) -> Visit:
+    """A visit that puts change(copy of x) in the place of x; ValueError for another shape."""
+
+    def visit(x: Tensor) -> Tensor:
+        changed = change(x.clone())
+        if not isinstance(changed, Tensor):
+            raise ValueError(
+                f"the edit of {name} returned {type(changed).__name__}, not a tensor: "
+                "end it with return"
+            )
+        for what in ("shape", "dtype", "device"):
+            before, after = getattr(x, what), getattr(changed, what)
+            if before != after:
+                raise ValueError(
+                    f"the edit of {name} returned the {what} {after}, where the model "
+                    f"goes on with {before}"
+                )
+        return changed
+
+    return visit
+
+
+@contextmanager
+def cache(
+    model: nn.Module, *patterns: str, device: str | torch.device | None = None
+) -> Iterator[Activations]:
+    """Inside the block, keep what a model computes, by name (module docstring).
+
+    patterns: names, in which * stands for anything; all where none is given. Kept are copies
+    without gradients, of what the model goes on with after all edits, on `device` ("cpu" saves a
+    GPU's memory). Calls by other threads are not kept. ValueError, with the nearest names, for
+    a pattern that fits none, and for a compiled model.
+
+        with cache(model, "encoder.*.weights") as seen:
+            translate(model, tokenizer, ["The cat lost its ball."])
+        seen["encoder.0.self_attention.weights"]  # (1, 4, 7, 7)
+    """
+    named = places(model)
+    seen = Activations(chosen(named, patterns or ("*",)))
+    visits = {
+        named[name].place: keeping(calls, device) for name, calls in seen.kept.items()
+    }
+    slots = slots_of(named[name] for name in seen.kept)
+    with opened(Block(visits, last=True), slots):
+        yield seen
+
+
+@contextmanager
+def edit(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]:
+    """Inside the block, a model goes on with change(x) in the place of what it computed.
+
+    changes: functions by name or pattern (module docstring). Each gets a copy, which it may
+    change in place, and returns a tensor of the same shape. Gradients flow through. Of several
+    blocks the one that began first changes first. ValueError as in `cache`, where two patterns
+    fit one name, and for what an edit returns of another shape.
+
+        def no_third_head(heads):  # (B, h, T, d_v)
+            heads[:, 2] = 0
+            return heads
+
+        with edit(model, {"encoder.0.self_attention.heads": no_third_head}):
+            translate(model, tokenizer, ["The cat lost its ball."])
+    """
+    named, visits, used = places(model), {}, []
+    for pattern, change in changes.items():
+        for name in chosen(named, [pattern]):
+            if named[name].place in visits:
+                raise ValueError(
+                    f"two changes fit {name}: open one block inside the other, "
+                    "in the order in which they are to work"
+                )
+            visits[named[name].place] = changing(name, change)
+            used.append(named[name])
+    with opened(Block(visits, last=False), slots_of(used)):
+        yield

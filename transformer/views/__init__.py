@@ -16,6 +16,7 @@ HOMES = {
         "splitting_heads",
         "weights",
     ],
+    "inside": ["circuit_diagram", "probes", "rivals", "silenced", "three_heads"],
     "stacks": [
         "dependence",
         "layer_norm_bars",

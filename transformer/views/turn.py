@@ -3,7 +3,8 @@
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from transformer.models.maps import attention_maps, words_and_groups
+from transformer.models.maps import attention_maps, attention_name, words_and_groups
+from transformer.models.recording import edit
 from transformer.models.search import translate
 from transformer.views.widget import ATTENTION, GREY, INK, plain_style
 
@@ -40,16 +41,16 @@ class Turn:
 @contextmanager
 def turned_rows(model, tokenizer, source: str, start: dict):
     """Inside the block, all pieces of one word look at all pieces of another (`Turn.start`)."""
-    from transformer.visualization import attention_of, edited, turned
+    from transformer.visualization import turned
 
     pieces = words_and_groups(tokenizer, source)[1]
     there = (pieces == start["column"]).float()
     columns = (there / there.sum())[None]
-    attention = attention_of(model, "encoder", start["layer"])
+    name = attention_name("encoder", start["layer"]) + ".weights"
     with ExitStack() as changes:
         for row in (pieces == start["row"]).nonzero()[:, 0]:
             change = turned(start["head"], row[None], columns)
-            changes.enter_context(edited(attention, change))
+            changes.enter_context(edit(model, {name: change}))
         yield
 
 
