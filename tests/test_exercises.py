@@ -58,9 +58,11 @@ MISTAKES = {
     "merged": ("b_1 @ W_2 + b_2", "b_1.sum() + b_2"),
     "swiglu": ("x @ V", "gate"),
     "hat": ("-2 *", "-1 *"),
-    "count": ("2 * attention", "attention"),
+    "looks_ahead": (
+        "range(1, target.shape[1])",
+        "range(target.shape[1] - 1, target.shape[1])",
+    ),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
-    "greedy": ("logits[0, -1]", "logits[0, 0]"),
     "published_gru_step": ("(r * h) @ U_n.T", "r * (h @ U_n.T)"),
     "additive_weights": (" * real", ""),
     "linear_states": ("W = W @ W", "W = W"),

@@ -39,7 +39,9 @@ PICTURES = {
     "dependence": lambda: views.dependence(torch.ones(5, 5).tril(), torch.ones(5, 6)),
     "whole_model": views.whole_model,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
-    "dice": lambda: views.dice({"with": [0.16] * 3, "without": [1.0, 1.0, 0.2]}),
+    "dice": lambda: views.dice(
+        {("training", "with"): [0.16] * 3, ("training", "without"): [1.0, 1.0, 0.2]}
+    ),
     "two_lengths": lambda: views.two_lengths((3, 300), [9, 9], [36, 360_000]),
     "parameters": lambda: views.parameters(
         {"base": {"embedding": 5, "norms": 1}, "big": {"embedding": 50, "norms": 9}}
