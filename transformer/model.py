@@ -205,7 +205,7 @@ class Transformer(nn.Module):
 # %% [markdown]
 # *Compare each title with its longer bar: the choice follows the animal in the English source, even where the German already written names the other one.*
 #
-# The model believes the blue line. It seems to have written "the cat", and it gives the dog's pronoun all the same. We told it LIES such lies, and it believed the source in TRUTH of them ([evidence 8.1](evidence/08_model.ipynb)).
+# The model believes the blue line. It seems to have written "the cat", and it gives the dog's pronoun all the same. We told it 336 such lies, about thirteen animals, and it believed the source every time ([evidence 8.1](evidence/08_model.ipynb)).
 
 # %% [markdown]
 # ## Three rules that it must never break
