@@ -112,7 +112,9 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.2), 0.58)
     machine(ax, N)
-    texts = {name: pieces(stations[name][0], tokenizer) for name in ("source", "target")}
+    texts = {
+        name: pieces(stations[name][0], tokenizer) for name in ("source", "target")
+    }
     for x, name in ((SOURCE, "source"), (TARGET, "target")):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
         size = shape(stations[name])
