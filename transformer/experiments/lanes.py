@@ -276,7 +276,8 @@ def tasks() -> dict[str, Callable]:
     order = torch.randperm(D)
     teacher = Networks(1, D, gain=2**0.5).requires_grad_(False)
     seen = teacher(torch.randn(1, 10_000, D))
-    mean, size = seen.mean(dim=1, keepdim=True), seen.std()
+    mean = seen.mean(dim=1, keepdim=True)
+    size = (seen - mean).std()
     return {
         "reorder": lambda x: x[..., order],
         "teacher": lambda x: (teacher(x) - mean) / size,
