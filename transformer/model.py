@@ -185,7 +185,7 @@ class Transformer(nn.Module):
 #
 # What the decoder puts out is one vector for each target token. Multiplied by the embedding it becomes a row of scores, one for each entry of the vocabulary, and softmax makes probabilities of them. Choosing is a step of its own: here we take the place of the largest probability, a whole number, and the vocabulary, a list, turns this number into the string *ihren*.
 #
-# Inside the stacks the shape never changes. What changes is what the lanes hold. At the bottom of the fourth lane is *verlor*, a word already written, and at its top is a vector that fits *ihren*, a word not yet written. (A model that has learned nothing has not left the bottom: it tends to repeat the token that it has just read, see [evidence 8.3](evidence/08_model.ipynb).)
+# Inside the stacks the shape never changes. What changes is what the lanes hold. At the bottom of the fourth lane is *verlor*, a word already written, and at its top is a vector that fits *ihren*, a word not yet written. (A new model of our class, which has learned nothing, is still at the bottom: it repeats the token that it has just read, as [evidence 8.3](evidence/08_model.ipynb) shows.)
 #
 # Does the model translate, or does it only continue German? Let us test it. Leave *Die Katze verlor* as it is, and exchange the cat for a dog **in the source only**. Now the German so far tells a lie. Whom will the model believe?
 
@@ -326,9 +326,9 @@ class Transformer(nn.Module):
 # views.dice(shares)
 
 # %% [markdown]
-# *Compare the two red panels: in training the model without a mask is never wrong, but as soon as it has to write, it knows neither tops, which are luck, nor bottoms, which are certain.*
+# *Compare the two red panels: in training the model without a mask is never wrong, but as soon as it has to write, it knows neither tops, which are luck, nor the numbers underneath, which are certain.*
 #
-# It does not predict. It reads the answer one place to its right. And because reading was so easy, it never learned that faces add up to seven. When it has to write, there is no place to its right, so it looks at the last number that is there and repeats it. A bottom is never equal to its top, so these guesses are worse than luck. (Only the last number of a game had nothing to its right in training, either, and there the model had to learn the rule.)
+# It does not predict. It reads the answer one place to its right. And because reading is so easy, it had no need to learn that faces add up to seven. When it writes, there is nothing to its right, and it simply repeats the last number that is there. A die never shows the same number above and below, so these guesses are worse than luck ([evidence 8.4](evidence/08_model.ipynb)). Only the last number of a game had nothing to its right in training, either, and there the model did learn the rule.
 #
 # Dice give the mistake away, because we know what luck can do. On real sentences a loss that is too good only looks like success. So test the rule instead. Exercise 2 catches this model before its first training step.
 
@@ -381,7 +381,7 @@ class Transformer(nn.Module):
 # views.parameters(counts)
 
 # %% [markdown]
-# *The paper is called "Attention Is All You Need", but the largest share is orange; in base the embedding alone has as many numbers as all attention.*
+# *Compare the colours (the numbers are millions): the paper is called "Attention Is All You Need", but the largest share is orange, and in base the embedding alone has as many numbers as all attention.*
 #
 # Big is twice as wide. That makes four times as many numbers in every layer, but only twice as many in the embedding.
 #
