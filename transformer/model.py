@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/08_model.ipynb)
 #
-# *Section 3 of the paper, with its Figure 1. Reading takes about 20 minutes, running half a minute.*
+# *Section 3 of the paper, with its Figure 1. Reading takes about 25 minutes, running half a minute.*
 #
 # Can a machine predict dice? Somebody throws a die six times, and each time we write down the number on top and then the number underneath. Below you will train a Transformer that names every single number before it is written, and its loss falls almost to zero.
 #
