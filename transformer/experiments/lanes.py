@@ -1,9 +1,9 @@
 """What lanes and norms are for: the trainings behind evidence 3.
 
-    python -m transformer.experiments.lanes      all of them, about a quarter of an hour of one core
+    python -m transformer.experiments.lanes      all of them, about ten minutes of one core
 
 `wirings`: the model of chapter 00 learns to say numbers backwards, as its chapter prints it and in
-three other wirings, in two depths and at several rates. `networks`: twelve small networks on top of
+three other wirings, at several rates. `networks`: twelve small networks on top of
 each other, wired in nine ways, before training and in two tasks. A row is one training, or one
 stack before training.
 """
@@ -343,30 +343,28 @@ def trained(way: str, name: str, top_alone: bool) -> list[dict]:
     return rows
 
 
-def measure_way(way: str, folder: Path, device: str) -> list[dict]:
-    """All rows of one of the nine ways."""
-    rows = untrained(way)
-    for name in tasks():
-        for top_alone in (False, True):
-            rows += trained(way, name, top_alone)
+def measure_networks(folder: Path, device: str) -> list[dict]:
+    """All rows of the nine ways."""
+    rows = []
+    for way in WAYS:
+        found = untrained(way)
+        for name in tasks():
+            for top_alone in (False, True):
+                found += trained(way, name, top_alone)
+        rows += [{"wiring": way, **row} for row in found]
     return rows
 
 
 def jobs() -> list[Job]:
-    """A job a way of wiring networks, and one a wiring and depth of the model."""
-    every = []
-    for way in WAYS:
-        known = {"part": "networks", "wiring": way}
-        name = f"networks, {way}"
-        every.append(Job(name, partial(measure_way, way), known, COMMAND))
-    for N, steps in ((2, 400), (6, 200)):
-        for wiring in WIRINGS:
-            factors: tuple = (0.1, 0.3)
-            if (wiring, N) == ("no lanes", 2):  # it was given more chances
-                factors = (0.03, *factors, 1.0)
-            known = {"part": "wirings", "wiring": wiring, "N": N}
-            do = partial(measure_wiring, N, wiring, factors, steps)
-            every.append(Job(f"N={N}, {wiring}", do, known, COMMAND))
+    """The nine ways of wiring networks, and a job a wiring of the model."""
+    every = [Job("networks", measure_networks, {"part": "networks"}, COMMAND)]
+    for wiring in WIRINGS:
+        factors: tuple = (0.1, 0.3)
+        if wiring == "no lanes":  # it was given more chances
+            factors = (0.03, *factors, 1.0)
+        known = {"part": "wirings", "wiring": wiring, "N": 2}
+        do = partial(measure_wiring, 2, wiring, factors, 400)
+        every.append(Job(wiring, do, known, COMMAND))
     return every
 
 
