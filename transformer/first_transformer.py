@@ -370,7 +370,8 @@ def train_step(model, optimizer, step, warmup=100):
 # from transformer.views import plotting
 #
 # curves = {"loss": losses, "guessing": [math.log(11)] * 400}
-# plotting.lines(range(1, 401), curves, "step", "loss (nats per token)", log="y").figure
+# ax = plotting.lines(range(1, 401), curves, "step", "loss (nats per token)", log="y")
+# views.picture(ax, "The loss falls to guessing, rests there, and then falls far below.")
 
 # %% [markdown]
 # *Compare the two lines: the model soon knows how to guess, rests there for some thirty steps, and then falls far below.*
@@ -384,10 +385,10 @@ def train_step(model, optimizer, step, warmup=100):
 # panels = [
 #     (f"after step {step}", looks[step], digits, rows) for step in (1, 100, 150, 400)
 # ]
-# axes = ("digit of the source", "", "weight")
-# plotting.heatmaps(panels, across=2, width=3.2, height=2.8, largest=1.0, labels=axes)[
-#     0
-# ].figure
+# labels = ("digit of the source", "", "weight")
+# options = dict(across=2, width=3.2, height=2.8, largest=1.0, labels=labels)
+# axes = plotting.heatmaps(panels, **options)
+# views.picture(axes, "Weights after four steps: at first all alike, then a diagonal.")
 
 # %% [markdown]
 # *Watch the diagonal form: to write the first digit the decoder comes to look at the last one of the source, then at the one before it, and so on.*

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/03_stacks.ipynb)
 #
-# *Section 3.1 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 0](00_first_transformer.ipynb).*
+# *Section 3.1 of the paper. Reading takes about 25 minutes, running half a minute. You need [chapter 0](00_first_transformer.ipynb).*
 #
 # In chapter 0 a small Transformer learned to write numbers backwards. Somewhere in its code are the two characters `x +`. We strike them out and change nothing else. All parameters are still there, and the model is trained by the same recipe. What will it make of 31415926? Guess, and then guess *why* it does what it does, because that takes longer.
 
@@ -323,20 +323,25 @@ class PreNorm(Residual):
 # %% [markdown]
 # In pre-norm the lane is a plain sum. Whatever was written stays, and only at the top of the stack one more norm follows.
 #
-# Now a race of all four: chapter 0's model and recipe, but with six layers on each side, as in the paper. That takes some minutes, so the page reads the curves from a record. Each wiring was trained three times at each of two learning rates, and we show its middle training at the better rate. In which order will they arrive?
+# Now a race of all four. Each wiring of chapter 0's model was trained three times at each of two learning rates at least, twice as long as above. That takes some minutes, so the page reads the losses from a record, and shows for each wiring the middle training at its best rate. Which of them will arrive?
 
 # %% tags=["active-ipynb"]
 # runs = table("lanes")
-# deep = runs[(runs.part == "wirings") & (runs.N == 6)]
 # curves = {}
-# for wiring, of_wiring in deep.groupby("wiring", sort=False):
-#     better = of_wiring.groupby("factor").loss.mean().idxmin()
-#     trainings = of_wiring[of_wiring.factor == better].sort_values("loss")
+# for wiring, of_wiring in runs[runs.part == "wirings"].groupby("wiring", sort=False):
+#     best = of_wiring.groupby("factor").loss.mean().idxmin()
+#     trainings = of_wiring[of_wiring.factor == best].sort_values("loss")
 #     curves[wiring] = trainings["log.loss"].iloc[1]
 # views.race(curves)
 
 # %% [markdown]
-# *Follow the red curve.*
+# *Follow the red line: without lanes the loss stops where counting stops, while without norms it goes on falling.*
+#
+# So the two halves of add & norm are not alike. Without the lane nothing works. Without the norm this model still learns, and in the end writes nine of ten numbers backwards. Post-norm arrives lowest, but on its way every curve jumps, and at the other rate the order is different. Which of the three is best here, we could not tell ([evidence 3.2](evidence/03_stacks.ipynb)).
+#
+# Two layers are not six, though, and in deeper models the place of the norm counts. At the start of training, post-norm's gradients near the top of the stack are large (Xiong et al., 2020), and so it needs a slow start, the warm-up of [chapter 12](12_optimizer.ipynb). In [chapter 17](17_variations.ipynb) a deeper model in the paper's order failed at a learning rate at which pre-norm learned.
+#
+# We keep the paper's order. (Take care when you compare: The Annotated Transformer, a well-known commentary, prints post-norm in its text and computes pre-norm in its code.)
 
 # %% [markdown]
 # ## Two stacks and one bridge

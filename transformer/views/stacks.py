@@ -209,13 +209,15 @@ def race(curves, every=10, marks=((2.398, "guessing"),)):
         steps = [every * (i + 0.5) for i in range(len(means))]
         colour = WARNING if name == "no lanes" else next(colours)
         ax.plot(steps, means, color=colour, lw=2, label=name)
-        said.append(f"{name} from {means[0]:.2f} to {means[-1]:.2f}")
+        said.append(f"{name} from {means[0]:.2f} to {means[-1]:.3f}")
     last = every * max(map(len, curves.values()))
     for level, text in marks:
         ax.plot([0, last], [level] * 2, color=GREY, lw=0.8, ls=DASHES, zorder=0)
         look = {"size": 9.5, "ha": "right", "va": "bottom", "color": "#5c5c66"}
-        ax.text(last, level + 0.02, text, **look)
-    ax.set(xlim=(0, last), ylim=(0, 3.2))
+        ax.text(last, 1.05 * level, text, **look)
+    ax.set(xlim=(0, last), ylim=(0.002, 8), yscale="log")
+    ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    ax.minorticks_off()
     ax.set(xlabel="training step", ylabel="loss, nats per token")
     label_ends(ax)
     levels = "; ".join(f"{text}: {level:.2f}" for level, text in marks)
