@@ -18,7 +18,14 @@ from transformer.views.evidence import listed, shown, with_interval, with_p
 from transformer.views.labels import spread
 
 # Pages written for the second edition: every picture has its caption and its words
-SECOND_EDITION = ["04_attention", "19_visualization", "evidence/16_translation"]
+SECOND_EDITION = [
+    "03_stacks",
+    "04_attention",
+    "08_model",
+    "16_translation",
+    "19_visualization",
+    "evidence/16_translation",
+]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
@@ -51,12 +58,14 @@ PICTURES = {
         [[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0]], [[-1.07, -0.53, 0, 1.6]]
     ),
     "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
-    "race": lambda: views.race({"no path": [2.3] * 20, "post-norm": [2.0] * 20}),
+    "race": lambda: views.race({"no lanes": [2.3] * 20, "post-norm": [2.0] * 20}),
     "two_stacks": views.two_stacks,
     "dependence": lambda: views.dependence(torch.ones(5, 5).tril(), torch.ones(5, 6)),
     "whole_model": views.whole_model,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
-    "dice": lambda: views.dice({"with": [0.16] * 3, "without": [1.0, 1.0, 0.2]}),
+    "dice": lambda: views.dice(
+        {("training", "with"): [0.16] * 3, ("training", "without"): [1.0, 1.0, 0.2]}
+    ),
     "two_lengths": lambda: views.two_lengths((3, 300), [9, 9], [36, 360_000]),
     "parameters": lambda: views.parameters(
         {"base": {"embedding": 5, "norms": 1}, "big": {"embedding": 50, "norms": 9}}

@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from helpers import close, random
-from torch import nn
 
 from transformer import attention as plain_attention
 from transformer import first_transformer, greedy_search, load, read_corpus
@@ -45,7 +44,7 @@ def code_lines(thing):
         (plain_stacks.EncoderLayer, 20),
         (plain_stacks.DecoderLayer, 30),
         (plain_stacks.Stack, 10),
-        (plain_model.Transformer, 50),
+        (plain_model.Transformer, 40),
     ],
 )
 def test_what_is_plain_is_short(thing, most):
@@ -329,20 +328,6 @@ def test_a_source_of_padding_alone_is_no_nan():
     loss.backward()
     assert loss.isfinite()
     assert all(p.grad.isfinite().all() for p in plain.parameters())
-
-
-def test_an_attention_can_be_handed_in():
-    class Everything(nn.Module):
-        def __init__(self, d_model, h):
-            super().__init__()
-
-        def forward(self, query, key, value, mask=None):
-            return value.mean(dim=1, keepdim=True).expand_as(query)
-
-    one = plain_model.Transformer(config(), Everything)
-    kinds = [type(part) for part in one.modules()]
-    assert kinds.count(Everything) == 2 * 1 + 2 * 2
-    assert one(*batch()).isfinite().all()
 
 
 def test_masks_are_made_where_the_tokens_are():

@@ -9,21 +9,47 @@ from helpers import close, random
 from torch import nn
 
 from transformer.attention import causal_mask
+from transformer.experiments.lanes import (
+    Networks,
+    readable,
+    starting_as_lane,
+    up_and_down,
+)
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.stacks import DecoderLayer, EncoderLayer, Residual, Stack
 from transformer.feed_forward import FeedForward
 from transformer.stacks import LayerNorm, PreNorm, layer_norm
-from transformer.teaching.toys import (
-    Average,
-    Networks,
-    readable,
-    small_network,
-    starting_as_path,
-    up_and_down,
-)
 
 D, H, D_FF = 16, 4, 40
 pytestmark = pytest.mark.usefixtures("seed")
+
+
+# Stand-ins for attention and for the feed-forward network
+
+
+class Average(nn.Module):
+    """Stands in for attention: every position gets the plain average of the values it may see.
+
+    query (B, T, d_model), value (B, S, d_model), mask (T, S) or None -> (B, T, d_model).
+    """
+
+    def forward(self, query, key, value, mask=None):
+        if mask is None:
+            seen = value.new_ones(query.shape[1], value.shape[1])
+        else:
+            seen = mask.to(value.dtype)
+        return seen / seen.sum(dim=-1, keepdim=True) @ value
+
+
+def small_network(d_model):
+    """Stands in for any sub-layer: two matrices with a bend between, started as the model's are."""
+    network = nn.Sequential(
+        nn.Linear(d_model, d_model), nn.ReLU(), nn.Linear(d_model, d_model)
+    )
+    for layer in (network[0], network[2]):
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+    return network
 
 
 # LayerNorm
@@ -329,7 +355,7 @@ def test_each_attention_gets_its_own_cache():
         Stack(layers)(random(1, 2, D), random(1, 3, D), caches=pairs[:1])
 
 
-# What notebook 03 measures with
+# What evidence 3 measures with
 
 
 def test_up_and_down_by_hand():
@@ -346,9 +372,9 @@ def test_what_is_readable():
     assert (readable(x, x + noise) - 0.5).abs().max() < 0.05
 
 
-def test_a_path_in_the_weights():
+def test_a_lane_in_the_weights():
     x, runs = torch.randn(2, 6, 5), 2
     torch.manual_seed(1)
-    wide = starting_as_path(runs, 5)
+    wide = starting_as_lane(runs, 5)
     torch.manual_seed(1)
     torch.testing.assert_close(wide(x), x + Networks(runs, 5)(x))

@@ -6,7 +6,6 @@ translates. Programs that show no moving pictures show the first frame.
 """
 
 import io
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +16,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Polygon
 from PIL import Image
 
-from transformer import load, translate
+from transformer import edit, load, translate
 from transformer.models.maps import attention_maps
 from transformer.views import style
-from transformer.visualization import attention_of, edited, turned
+from transformer.visualization import turned
 
 SENTENCE = "The cat that saw the dog lost its ball."
 OWNERS = {"cat": "ihren", "dog": "seinen"}  # the noun, and what it asks for
@@ -76,13 +75,13 @@ def frames() -> list[Frame]:
     (maps,) = attention_maps(model, tokenizer, [(SENTENCE, SENTENCE)])
     its, dog = maps.source.index("its"), maps.source.index("dog")
     usual = maps.encoder[LAYER, HEAD, its]
-    attention = attention_of(model, "encoder", LAYER)
+    name = f"encoder.{LAYER}.self_attention.weights"
 
     def frame(dragged, title, hand, milliseconds):
         weights = (1 - dragged) * usual
         weights[dog] += dragged
         change = turned(HEAD, torch.tensor([its]), weights[None])
-        with edited(attention, change) if dragged else nullcontext():
+        with edit(model, {name: change} if dragged else {}):
             (german,) = translate(model, tokenizer, [SENTENCE])
             chances = chances_of(model, tokenizer, german)
         return Frame(

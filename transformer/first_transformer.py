@@ -5,14 +5,15 @@
 # ---
 
 # %% [markdown]
-# # A first Transformer
+# # 0 · A first Transformer
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/00_first_transformer.ipynb)
 #
-# This notebook writes the whole Transformer of "Attention Is All You Need" on one page, in about 100 lines. You will train
-# it until it says numbers backwards, watch its attention find out where to look, and then load trained weights into
-# the same classes, which translate English into German with them. You need Python and a little torch. Reading takes about 20
-# minutes, running it half a minute: by the badge above, or with `make lab` in a clone. Every part here has a notebook of its own that explains and tests it; the links lead there.
+# *The whole paper on one page. Reading takes about 25 minutes, running half a minute. You need Python and a little torch.*
+#
+# *The cat lost its ball.* Put that into German and you come to a fork at "its": it must be *ihren* if the owner's noun is feminine, as *Katze* is, and *seinen* if it is masculine, as *Hund*, the dog, is. Nothing in the word "its" tells which. Whoever translates it has to look back and find out who lost the ball.
+#
+# On this page you write, in about a hundred lines, a machine that does so: the Transformer of "Attention Is All You Need". First you train it on a task that anybody can check, writing numbers backwards, and watch it find out where to look. Then you load other weights into the same lines, they translate, and we ask them about the cat.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -32,45 +33,50 @@ import torch.nn.functional as F
 from torch import nn
 
 # %% [markdown]
-# ## The idea
+# ## Two stacks
 #
-# A Transformer turns one sequence into another: an English sentence into a German one, or a number into the same number
-# backwards. A word (or a digit) is a *token*, and the model works with one vector for each token.
-#
-# - The **encoder** reads the source. In each of its layers every token looks at all tokens, itself included, and
-#   takes from them what it needs. This look is *attention*.
-# - The **decoder** writes the target, one token after the other. Each written token looks at itself, at those before it, and at what the encoder made of the source.
-
-# %% [markdown]
-# Before 2017 such models read a sentence word by word, with one state handed from word to word ([notebook 01](01_recurrence.ipynb)), or through
-# windows of a few neighbouring words ([02](02_convolution.ipynb)), and from 2014 on they had attention as well. The paper left both out and kept attention. The next picture has the encoder on the left.
+# A Transformer turns one sequence into another, for example an English sentence into a German one. A word, or a digit, is a *token*, and for each token the model holds a vector of `d_model` numbers. Models before it read a sentence word by word, and handed one state from each word to the next. Here every token has a vector of its own all the way up, and reads directly what it needs from the others.
 
 # %% tags=["active-ipynb"]
 # from transformer import views
 #
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # tensors this small gain nothing from a second core
 # views.two_stacks()
 
 # %% [markdown]
-# A pale frame is one layer, and each stack has six. What leaves the encoder's last layer, the *memory*, is read by every layer of the
-# decoder. Blue is attention ([04](04_attention.ipynb)): *self*-attention looks within one sequence, *causal* only back, and *cross*-attention from the target at the source. Orange is the feed-forward network ([05](05_feed_forward.ipynb)), which takes each token by itself. Each box reads from the thick line and adds to it; after each sum stands a LayerNorm, which is not drawn ([03](03_stacks.ipynb)). Shapes stand in the comments of the code: `B` sentences in a
-# batch, `S` tokens in a source, `T` in a target, `V` different tokens (in formulas $V$ holds values), and vectors of `d_model` numbers.
+# *Follow the thick lines upwards: the encoder at the left reads the source and leaves its result, the memory, from which every layer of the decoder reads while it writes the target.*
+#
+# Blue is *attention*, the only place where tokens meet. *Self*-attention looks within one sequence, *causal* only back, and *cross*-attention from the target at the source. Orange is a small *feed-forward* network that takes each token by itself. Each box reads from the thick line and adds to it. We build the picture from the small to the large, and begin with blue.
 
 # %% [markdown]
-# ## Attention
+# ## Attention: a word asks, and takes what fits
 #
-# Each token asks a question, its *query* $q$. Each token that it may look at has a *key* $k$, which says what it
-# has to offer, and a *value* $v$, which is what it gives. Query and key, vectors of $d_k$ numbers, are compared by their inner
-# product. Softmax turns the products into weights that add up to 1, and the answer is the weighted mean of the values. With a query in each row of a matrix
-# $Q$, and keys and values in the rows of $K$ and $V$, this is done for all tokens at once:
+# Each token has a question, its *query*. Each token that it may look at has a *key*, a label that says what it has to offer, and a *value*, which is what it gives. Suppose that our words ask and offer two kinds of thing, somebody and a deed. "Its" asks loudly for somebody; the cat is labelled as somebody. Before you look: what will "its" take home?
+
+# %% tags=["active-ipynb"]
+# words = ["the", "cat", "lost", "its", "ball"]
+# x = torch.eye(5)  # a vector for each word, with a 1 in a place of its own
+# # fmt: off
+# #              somebody, a deed
+# W_Q = torch.tensor([[0.0, 0], [0, 2], [2, 0], [4, 0], [0, 1]])  # what each word asks for
+# W_K = torch.tensor([[0.0, 0], [2, 0], [0, 2], [0, 0], [1, 0]])  # what it is labelled as
+# #                 cat, losing, ball
+# W_V = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]])  # what it gives
+# # fmt: on
+# gives = ("cat", "losing", "ball")
+# views.one_word(words, x, W_Q, W_K, W_V, "its", asks=("somebody", "a deed"), gives=gives)
+
+# %% [markdown]
+# *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value.* (Choose another word and see what it takes.)
+#
+# Query and key are compared by their inner product. Softmax turns a word's products into weights that add up to 1, and the answer is the weighted mean of the values. With a query in each row of a matrix $Q$, and keys and values in the rows of $K$ and $V$, this is done for all words at once:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-
-# %% [markdown]
-# Three learned matrices make queries, keys and values from the tokens' vectors. Several *heads* do this side by side, each with its own part of every query, key and value ($h$ heads with $d_k = d_{model} / h$ numbers each), so
-# that a token can ask several questions at once, and a fourth matrix, `W_O`, mixes their answers. A mask says which tokens may be looked at: a score of $-\infty$ becomes
-# a weight of 0.
-# ([Notebook 04](04_attention.ipynb) builds this up from a plain mean, and asks why the products are divided by $\sqrt{d_k}$.)
+# Here we made up the matrices. A Transformer learns them. It runs several attentions side by side, its *heads*, so that a word can ask several questions at once, and a last matrix `W_O` mixes their answers. A mask says who may be looked at: a forbidden score becomes a weight of 0. ([Chapter 4](04_attention.ipynb) builds all this up from a plain mean, and says why the products are divided by $\sqrt{d_k}$, the root of the width of a key.)
+#
+# Shapes are in the comments: `B` sentences in a batch, `S` tokens in a source, `T` in a target, `V` different tokens.
 
 
 # %%
@@ -100,24 +106,18 @@ class Attention(nn.Module):
         return self.W_O((weights @ v).transpose(1, 2).flatten(2))
 
 
-# %% [markdown]
-# Four random tokens look at each other through two heads. A row shows how one token shares its attention in the first head:
-
 # %% tags=["active-ipynb"]
-# torch.manual_seed(0)
-# torch.set_num_threads(1)  # tensors this small gain nothing from a second core
-# attention, x = Attention(d_model=8, h=2), torch.randn(1, 4, 8)
-# everything = torch.ones(4, 4, dtype=torch.bool)
-# print("output", tuple(attention(x, x, everything).shape))
-# print("weights", tuple(attention.weights.shape))
-# print(attention.weights[0, 0].detach().numpy().round(2))
+# attention = Attention(d_model=8, h=2)
+# tokens = torch.randn(1, 4, 8)
+# output = attention(tokens, tokens, torch.ones(4, 4, dtype=torch.bool))
+# assert output.shape == (1, 4, 8)
 # assert torch.allclose(attention.weights.sum(dim=-1), torch.ones(1, 2, 4))
+# print("each token gets a vector back, and its weights add up to 1 in both heads")
 
 # %% [markdown]
 # ## A network for each token
 #
-# Attention mixes vectors of different tokens. After it comes a small network with one hidden layer of `d_ff` numbers, which works on each token's vector by
-# itself ([notebook 05](05_feed_forward.ipynb)).
+# Attention fetches. After it comes a small network with one hidden layer of `d_ff` numbers, in which each token works by itself on what it has ([chapter 5](05_feed_forward.ipynb)).
 
 
 # %%
@@ -136,9 +136,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## Layers
 #
-# An encoder layer is attention and then this network. Around each of them runs a path that adds its input to its output, followed by a
-# normalisation: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. LayerNorm shifts and scales each vector so that its numbers have mean 0 and variance 1, and then once more by learned
-# amounts, its gain and bias. [Notebook 03](03_stacks.ipynb) takes the path away and finds that twelve sub-layers then hardly begin to learn. Dropout sets a share `P_drop` of the numbers to zero while training ([13](13_regularization.ipynb)).
+# An encoder layer is attention and then this network. What either of them finds is not put in place of a token's vector but *added* to it, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. (Strike out `x +` below, and nothing works any more; [chapter 3](03_stacks.ipynb) finds out why. Dropout sets a share `P_drop` of the numbers to zero while training, see [chapter 13](13_regularization.ipynb).)
 
 
 # %%
@@ -182,7 +180,7 @@ class EncoderLayer(nn.Module):
 
 
 # %% [markdown]
-# A decoder layer has a second attention between the two, which looks at the encoder's output, the *memory*.
+# A decoder layer has a second attention between the two, which looks at the memory.
 
 
 # %%
@@ -203,7 +201,7 @@ class DecoderLayer(nn.Module):
 
 
 # %% [markdown]
-# Several such layers on top of each other are a stack. All of them get the same masks, and in the decoder the same memory: the `context`.
+# Several such layers on top of each other are a stack. All of them get the same masks, and in the decoder the same memory; together they are the `context`.
 
 
 # %%
@@ -223,8 +221,7 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## Positions
 #
-# Attention does not use the order of the tokens. So a pattern of sines and cosines, a different one for each position, is added to the
-# vectors ([notebook 07](07_positions.ipynb)).
+# Attention finds the cat wherever it is, and so it does not know where that is. Yet the order of words matters, and of digits even more. So a pattern of sines and cosines, a different one for each position, is added to the vectors ([chapter 7](07_positions.ipynb)).
 
 
 # %%
@@ -238,12 +235,9 @@ def sinusoids(n, d_model):
 # %% [markdown]
 # ## The model
 #
-# Everything comes together. One matrix holds a vector for each token of the vocabulary. It turns tokens into vectors at the bottom, and
-# at the top the same matrix compares the decoder's vectors with those of all tokens, which gives a score for each token.
-# Its numbers start small, as suits the scores, and are multiplied by $\sqrt{d_{model}}$ on their way in ([notebook 06](06_embeddings.ipynb)).
+# Now everything comes together. One matrix holds a vector for each token of the vocabulary. It turns tokens into vectors at the bottom, and at the top the same matrix compares the decoder's vectors with those of all tokens, which gives each token a score ([chapter 6](06_embeddings.ipynb)).
 #
-# While training, the decoder gets the whole target at once, and has to name at each place the token that comes next. So its mask is a triangle: each token may look at itself and at what stands
-# before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up. (A 1 in a mask's shape stands for all heads, or queries.)
+# In training the decoder gets the whole target at once, and has to name the *next* token at each place. So its mask is a triangle: each token may look at itself and at what comes before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up.
 
 
 # %%
@@ -276,8 +270,7 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# That is a complete Transformer. With its default sizes it is the paper's base model. The paper says that this has 65 million parameters, and our count
-# comes near to that ([notebook 08](08_model.ipynb) looks for the difference):
+# That is a complete Transformer. With its default sizes it is the paper's base model, whose 65 million parameters we come near to ([chapter 8](08_model.ipynb) looks for the difference):
 
 # %% tags=["active-ipynb"]
 # with torch.device("meta"):  # shapes only, no numbers
@@ -287,8 +280,7 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## Something to learn
 #
-# The task is to say a number backwards. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to
-# 9. This is a translation that everybody can check.
+# The task is to write a number backwards, a translation that everybody can check. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to 9.
 
 
 # %%
@@ -322,8 +314,7 @@ def shown(tokens):
 # %% [markdown]
 # ## Writing
 #
-# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy
-# decoding; [notebook 15](15_decoding.ipynb) does it better and faster.
+# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy decoding; [chapter 15](15_decoding.ipynb) does it better and faster.
 
 
 # %%
@@ -340,12 +331,7 @@ def write(model, source, longest):
 # %% [markdown]
 # ## Training
 #
-# A step of training shows the model a batch of 64 numbers. The target goes in without its last token, and the scores are
-# compared with the target without its first: after each token the model has to name the next. Softmax turns the scores into probabilities; the loss is minus the natural logarithm of the right token's,
-# averaged over the tokens. Its unit is called a nat. The learning rate rises for 100 steps and falls afterwards, by the paper's formula $d_{model}^{-0.5} \min(s^{-0.5}, s \cdot 100^{-1.5})$ at step $s$ ([notebook 12](12_optimizer.ipynb); [14](14_training.ipynb) has the complete loop).
-
-# %% [markdown]
-# **Deviations: a factor of 0.3**, for with so narrow a model the formula alone rises to 0.0125; 100 steps of warm-up in place of 4,000; **no label smoothing** ([13](13_regularization.ipynb)), and below no dropout. Padding (`ignore_index=0`) does not count.
+# A step of training shows the model 64 numbers. The target goes in without its last token, and the scores are compared with the target without its first: after each token the model has to name the next. The loss is minus the logarithm of the probability that it gave to the right token. The learning rate rises for 100 steps and falls afterwards ([chapter 12](12_optimizer.ipynb)), by the paper's formula times 0.3, because at full height it would be too much for so narrow a model. [Chapter 14](14_training.ipynb) has the complete loop, with what is left out here.
 
 
 # %%
@@ -365,8 +351,7 @@ def train_step(model, optimizer, step, warmup=100):
 
 
 # %% [markdown]
-# The model is small: two layers on each side, vectors of 64 numbers, four heads, and no dropout, since all examples are new. Along the way we ask it for one and the same number, and
-# keep the attention with which the last decoder layer looks at the source (the mean of its four heads).
+# Our model is small: two layers on each side, vectors of 64 numbers, four heads. Along the way we ask it for one and the same number, and keep the weights with which the decoder's last layer looks at the source (the mean of its four heads).
 
 # %% tags=["active-ipynb"]
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
@@ -375,7 +360,7 @@ def train_step(model, optimizer, step, warmup=100):
 # losses, looks = [], {}
 # for step in range(1, 401):
 #     losses.append(train_step(model, optimizer, step))
-#     if step in (1, 100, 150, 200, 300, 400):
+#     if step in (1, 100, 150, 200, 400):
 #         answer = write(model, number, longest=9)
 #         # of the last pass of `write`: nine tokens look at eight digits
 #         weights = (
@@ -389,41 +374,34 @@ def train_step(model, optimizer, step, warmup=100):
 # from transformer.views import plotting
 #
 # curves = {"loss": losses, "guessing": [math.log(11)] * 400}
-# plotting.lines(
-#     range(1, 401),
-#     curves,
-#     "step",
-#     "loss (nats a token)",
-#     "From guessing to knowing",
-#     log="y",
-# );
+# ax = plotting.lines(range(1, 401), curves, "step", "loss (nats per token)", log="y")
+# views.picture(ax, "The loss falls to guessing, rests there, and then falls far below.")
 
 # %% [markdown]
-# At first the model only repeats the begin mark ("nothing" above), and its loss is far above that of guessing ([08](08_model.ipynb) asks why). Then it guesses: one of ten digits or the end mark, which costs about $\ln 11 = 2.4$ nats (2.2, if it knows how long numbers may be). From about step 50 on its loss falls below that, though not smoothly, until the digits come out backwards. What does it look at meanwhile? Each row of a picture is a place of
-# the answer, beside it the digit that would be right, and each column a digit of the source. The darker a square, the more this place takes from this
-# digit (mean of four heads).
+# *Compare the two lines: the model soon knows how to guess, rests there for some thirty steps, and then falls far below.*
+#
+# At the height of the dashed line it has learned that a digit comes next or the end, and nothing about which; one of eleven tokens costs $\ln 11 = 2.4$. Then something happens. What does it look at meanwhile? In the next pictures each row is a place of the answer, with the digit that is right there, and each column a digit of the source. The darker a square, the more this place takes from this digit. Where should the dark squares be, once the model can do it?
 
 # %% tags=["active-ipynb"]
 # digits = list("31415926")
-# rows = [f"{i}: {digit}" for i, digit in enumerate(reversed(digits), 1)]
+# places = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
+# rows = [f"writes {digit} ({place})" for digit, place in zip(reversed(digits), places)]
 # panels = [
 #     (f"after step {step}", looks[step], digits, rows) for step in (1, 100, 150, 400)
 # ]
-# plotting.heatmaps(
-#     panels,
-#     across=2,
-#     width=3.2,
-#     height=2.8,
-#     largest=1.0,
-#     labels=("digit of the source", "place: right digit", "weight"),
-# );
+# labels = ("digit of the source", "", "weight")
+# options = dict(across=2, width=3.2, height=2.8, largest=1.0, labels=labels)
+# axes = plotting.heatmaps(panels, **options)
+# views.picture(axes, "Weights after four steps: at first all alike, then a diagonal.")
 
 # %% [markdown]
-# In the first three pictures its answer was still wrong. In the last most of the weight lies on the anti-diagonal, some beside it: to write the first digit the decoder looks at the last one of the source, then at the one before it, and so on. Nobody told it
-# to look there. The loss says only which digit is right, and the way to look was learned from that.
+# *Watch the diagonal form: to write the first digit the decoder comes to look at the last one of the source, then at the one before it, and so on.*
 #
-# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, about 5,000 of each
-# length. Among them are 4 in 10 of all numbers with four digits (some came twice), but hardly any of the hundred million with eight. So we ask for numbers of eight digits. (Longer ones than it learned from are another question; [21](21_language.ipynb) asks it.)
+# Nobody told it to look there. The loss says only which digit is right, and the way to look was learned from that.
+#
+# After step 150 the picture is nearly the last one, and yet the answer lacks a digit. In its middle rows the weight is still shared among neighbours. And to look is not yet to write: at the eighth place the model looks at the right 3, and writes the end mark.
+#
+# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, and there are a hundred million of eight digits. So we ask for new numbers of eight digits.
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)
@@ -437,9 +415,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # ## The same lines translate
 #
-# The package comes with a model of this very kind, trained like the README's demo but for twice as many updates, on sentences of a small made-up English grammar and their German translations
-# (`make bundled` trains it, [notebook 16](16_translation.ipynb) a smaller one). Its tokens are words and pieces of words; padding and begin mark are 0 and 1 there, too, and its sources
-# have the end mark, for it was trained so. Its parameters can be put into the class above, for they have the same names.
+# This book ships with weights of a model of this very kind, which learned from sentences of a small made-up English grammar and their German translations ([chapter 16](16_translation.ipynb)). Its tokens are words and pieces of words. Its parameters have the same names as ours, so they can be put into the class above.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
@@ -453,32 +429,65 @@ def train_step(model, optimizer, step, warmup=100):
 # print(f"{len(weights)} tensors fit")
 
 # %% [markdown]
-# Now our lines and the tested package must say the same:
+# Our lines and the tested package must now say the same:
 
 # %% tags=["active-ipynb"]
 # source = torch.tensor([tokenizer.encode("The cat has lost its ball.") + [c.eos_id]])
 # target = torch.tensor([[c.bos_id, *tokenizer.encode("Die Katze")]])
 # with torch.no_grad():
 #     difference = (model(source, target) - package(source, target)).abs().max().item()
-# print(f"largest difference between our scores and the package's: {difference:.0e}")
 # assert difference < 1e-4
+# print("our scores equal the package's")
 
 # %% tags=["active-ipynb"]
 # sentences = [
-#     "The cat has lost its ball.",
-#     "The dog has lost its ball.",
-#     "The old cat that saw the dog lost its ball.",
-#     "Yesterday the child read a book.",
+#     "The cat lost its ball.",
+#     "The dog lost its ball.",
+#     "The cat that saw the dog lost its ball.",
 # ]
+# german = []
 # for sentence in sentences:
 #     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
 #     tokens = write(model, source, longest=20)[0, 1:].tolist()
-#     tokens = tokens[: tokens.index(c.eos_id)] if c.eos_id in tokens else tokens
-#     print(f"{sentence:45} {tokenizer.decode(tokens)}")
+#     german.append(tokenizer.decode(tokens[: tokens.index(c.eos_id)]))
+#     print(f"{sentence:45} {german[-1]}")
 
 # %% [markdown]
-# In German the cat (*die Katze*) has *ihren* ball and the dog (*der Hund*) *seinen*. The model has to find out to whom "its" refers. In the first two sentences only one noun comes before it, in the third there are two. Which of its heads does that, and what happens when the head is turned off, is the subject of
-# [notebook 19](19_visualization.ipynb).
+# The cat gets *ihren* and the dog *seinen*. In the third sentence the dog is nearer, and the cat is still the owner. So the model has found out who lost the ball. Where did it look? Here is one head of your own class, the third one in the encoder's first layer, at the word "its".
+
+# %% tags=["active-ipynb"]
+# from types import SimpleNamespace
+#
+# maps = []
+# for sentence in sentences:
+#     ids = tokenizer.encode(sentence) + [c.eos_id]
+#     source, begin = torch.tensor([ids]), torch.tensor([[c.bos_id]])
+#     with torch.no_grad():
+#         model(source, begin)
+#     weights = model.encoder.layers[0].self_attention.weights  # (1, h, S, S)
+#     pieces = [tokenizer.decode([i]) for i in ids]
+#     maps.append(SimpleNamespace(source=pieces, encoder=weights))
+# marks = [
+#     ("ihren", "the cat's ball", True),
+#     ("seinen", "the dog's ball", True),
+#     ("ihren", "the cat's ball", True),
+# ]
+# views.looks(maps, "its", layer=1, head=3, german=german, marks=marks)
+
+# %% [markdown]
+# *Thicker arcs are larger weights: "its" looks at the noun that owns the ball.*
+#
+# Nobody told it to look there, either. Is this look the reason for *ihren*? On the live page you can take hold of it. Turn the head from the cat to the dog, and see what becomes of the German ([chapter 19](19_visualization.ipynb) does so with care):
+#
+# [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
+#
+# In a session of your own the page opens with `from transformer import view` and `view(package, tokenizer, "The cat lost its ball.")`.
+#
+# ## What to keep
+#
+# - A Transformer keeps one vector for each token, to which attention and small networks add, layer by layer; what the encoder has made of the source is read by every layer of the decoder.
+# - Attention is a weighted mean of values, and the weights come from comparing a word's query with the others' keys.
+# - Nobody tells a head where to look: it is learned from which next token is right.
 #
 # ## Exercises
 #
@@ -537,7 +546,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     return of_source, of_target
 # ```
 #
-# The model above does not need the second condition: padding stands at the end, and the triangle hides it from all real tokens.
+# The model above does not need the second condition: padding is at the end, and the triangle hides it from all real tokens.
 # </details>
 
 # %% [markdown]

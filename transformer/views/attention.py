@@ -163,7 +163,7 @@ def looks(maps, word, layer, head, german, marks):
     look at, a verdict, and whether it is right.
     """
     longest = max(len(one.source) for one in maps) - 1
-    figure, axes = panels(0.92 * longest, 2.1 * len(maps), len(maps))
+    figure, axes = panels(min(0.92 * longest, 8.3), 2.1 * len(maps), len(maps))
     said = []
     for ax, one, translation, mark in zip(axes[:, 0], maps, german, marks):
         words = one.source[:-1]
@@ -185,7 +185,7 @@ def arcs(ax, words, start, shares):
         bold = "bold" if place == start else "normal"
         ax.text(place, 0, word, ha="center", va="center", size=12.5, weight=bold)
         if share > 0.02 and place != start:
-            bend = 0.36 * min(1, 4 / abs(start - place))  # no arc leaves the panel
+            bend = min(0.36, 1.4 / abs(place - start))  # long arcs are flatter
             bend = bend if place < start else -bend
             arc = FancyArrowPatch(
                 (start, 0.3),

@@ -97,6 +97,12 @@ def shape(tensor) -> str:
     return " × ".join(f"{size:,}" for size in tensor.shape)
 
 
+def pieces(ids, tokenizer) -> str:
+    """Tokens side by side, marks too: <s> Die Katze"""
+    tokens = [tokenizer.bpe.id_to_token(number) for number in ids.tolist()]
+    return " ".join(token.replace("Ġ", "") for token in tokens)
+
+
 def traced(stations, probabilities, tokenizer, N="N", most=4):
     """Figure 1 with the shapes of one sentence's tensors, and the likeliest next
     tokens.
@@ -106,7 +112,9 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.2), 0.58)
     machine(ax, N)
-    texts = {name: tokenizer.decode(stations[name][0]) for name in ("source", "target")}
+    texts = {
+        name: pieces(stations[name][0], tokenizer) for name in ("source", "target")
+    }
     for x, name in ((SOURCE, "source"), (TARGET, "target")):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
         size = shape(stations[name])
@@ -176,25 +184,33 @@ def next_word(tables):
 # Two things to check, and two to count
 
 
-def dice(right, luck=1 / 6):
-    """The share of right guesses at each roll: {name: shares}; "without" marks the
-    wrong one."""
-    figure, axes = panels(7.6, 2.4, columns=len(right), sharey=True)
+def dice(shares, luck=1 / 6):
+    """The share of right guesses at each number of a game: {(row, column): shares}; a
+    column "without ..." is the wrong one."""
+    rows, columns = (list(dict.fromkeys(names)) for names in zip(*shares))
+    size = 7.6, 1.75 * len(rows) + 0.5
+    options = {"sharey": True, "sharex": True}
+    figure, axes = panels(*size, len(rows), len(columns), **options)
     said = []
-    for ax, (name, shares) in zip(axes[0], right.items()):
-        n = len(shares)
-        colour = WARNING if "without" in name else SERIES[0]
-        ax.bar(range(1, n + 1), shares, width=0.68, color=colour)
+    for (row, column), share in shares.items():
+        ax, n = axes[rows.index(row), columns.index(column)], len(share)
+        colour = WARNING if "without" in column else SERIES[0]
+        ax.bar(range(1, n + 1), share, width=0.68, color=colour)
         ax.axhline(luck, color=INK, lw=0.9, ls=(0, (4, 3)))
         ax.text(n + 0.8, luck, "luck", va="center", size=9.5)
-        ax.set(title=name, xticks=range(1, n + 1), xlabel="roll", ylim=(0, 1.08))
-        ax.set_xlim(0.3, n + 0.7)
+        ax.set(xticks=range(1, n + 1), ylim=(0, 1.08), xlim=(0.3, n + 0.7))
+        ax.set_yticks([0, 0.5, 1], ["0%", "50%", "100%"])
         without_frame(ax)
-        listed = ", ".join(f"{share:.0%}" for share in shares)
-        said.append(f"{name}: {listed}.")
-    axes[0, 0].set_yticks([0, 0.5, 1], ["0%", "50%", "100%"])
-    axes[0, 0].set_ylabel("guessed right")
-    figure.alternative = "Rolls guessed right, from the first: " + " ".join(said)
+        listed = ", ".join(f"{value:.0%}" for value in share)
+        said.append(f"{row}, {column}: {listed}.")
+    names = ["top" if place % 2 == 0 else "under" for place in range(n)]
+    for ax, column in zip(axes[0], columns):
+        ax.set_title(column, weight="bold")
+    for ax in axes[-1]:
+        ax.set_xticks(range(1, n + 1), names, rotation=90)
+    for ax, row in zip(axes[:, 0], rows):
+        ax.set_ylabel(f"{row}:\nguessed right")
+    figure.alternative = "Numbers guessed right, from the first: " + " ".join(said)
     return figure
 
 
