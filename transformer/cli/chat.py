@@ -36,6 +36,7 @@ class Talk:
     def run(self) -> None:
         from transformer.language import Chat, Sampler
 
+        check_whole("seed", self.seed, 0, 2**63 - 1)
         draw = Sampler(self.temperature, self.top_k, self.top_p)
         folder = self.folder or bundled_folder("chat")
         if self.html is not None:
@@ -52,7 +53,6 @@ class Talk:
             )
         if self.html is not None:
             return self.write_page(model, tokenizer)
-        check_whole("seed", self.seed, 0, 2**63 - 1)
         torch.manual_seed(self.seed)
         talk(Chat(model, tokenizer, draw))
 
