@@ -240,7 +240,7 @@ class EncoderLayer(nn.Module):
 # %% [markdown]
 # The cut model has become the best statistician that it could be. It knows what is in the sentence, and has lost who is where.
 #
-# Can a better learning rate save it? We tried four rates, three trainings at each, for twice as many steps. Not one of these models writes a single number backwards, and in all of them the tokens have become one ([evidence 3.1](evidence/03_stacks.ipynb)).
+# Can a better learning rate save it? We tried four rates, three trainings at each, for twice as many steps. Not one of these models writes a single number backwards, and at all rates but the highest, which helps no more, the tokens have become one ([evidence 3.1](evidence/03_stacks.ipynb)).
 #
 # What is it about a lane that is needed? Two experiments with stacks of small networks tell ([evidence 3.3](evidence/03_stacks.ipynb)). In the first there is no lane, but the weights *begin* as a copy of one, which is possible because $\mathrm{ReLU}(x) - \mathrm{ReLU}(-x) = x$. This stack does learn. So what a lane gives is above all a good beginning, in which each sub-layer starts as a correction of its input. In the second experiment the lane carries only the signal on its way up, or only the gradient on its way down. Neither half is of any use without the other.
 
