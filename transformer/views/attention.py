@@ -68,6 +68,7 @@ def masks(tables, words):
 # Heads
 
 HEIGHTS = (4.95, 3.25, 1.55, -1.15)  # of the strips that are shown: three, and the last
+WIDE = (0.1, 1.9), (4.5, -1.15), (14.2, 1.9), (18.0, 1.9)  # blocks with their sizes
 PRODUCTS = 4.95, 1.9, -1.15  # of queries, keys and values
 
 
@@ -88,9 +89,8 @@ def splitting_heads(d_model=512, h=8):
     for x, y, name, colours in blocks:
         cells(ax, (x, y - 0.8), (2.3, 1.6), 4, colours)
         ax.text(x + 1.15, y + 1.0, name, ha="center", weight="bold")
-    wide = [(0.1, middle), (4.5, PRODUCTS[-1]), (14.2, middle), (18.0, middle)]
     small = {"va": "top", "size": 9, "color": GREY}
-    for x, y in wide:
+    for x, y in WIDE:
         ax.text(x + 1.15, y - 0.95, f"T × {d_model}", ha="center", **small)
     strips(ax, shades, h, middle)
     arrow(ax, (16.6, middle), (17.9, middle), colour=GREY)
