@@ -5,6 +5,7 @@ import textwrap
 from statistics import mean
 
 from transformer.views.labels import label_ends
+from transformer.views.shapes import weights_bar, weights_table
 from transformer.views.style import (
     GREY,
     IDEAS,
@@ -219,6 +220,23 @@ def failed(updates, losses, scores):
         ax.set(title=title, xlabel="update", ylim=(0, None), xlim=(0, updates[-1]))
         label_ends(ax)
     figure.alternative = "; ".join(said) + "."
+    return figure
+
+
+def alignment(looks, english, german):
+    """Where each written word looked: (German, English) weights from 0 to 1."""
+    figure, axes = panels(0.5 * len(english) + 2.2, 0.34 * len(german) + 1.3)
+    ax = axes[0, 0]
+    shown = weights_table(ax, looks, german, english, numbers=False)
+    ax.tick_params(axis="x", labelrotation=40)
+    for label in ax.get_xticklabels():
+        label.set(ha="left", rotation_mode="anchor")
+    ax.set_ylabel("the German word, as it is written")
+    weights_bar(figure, axes[0], shown)
+    most = ", ".join(
+        f"{word} at {english[int(row.argmax())]}" for word, row in zip(german, looks)
+    )
+    figure.alternative = f"Each German word looks most at: {most}."
     return figure
 
 
