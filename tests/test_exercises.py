@@ -22,8 +22,6 @@ from transformer.teaching.exercises.stacks import (
 )
 from transformer.teaching.exercises.translation import (
     check_averaged,
-    check_rank,
-    ranking,
 )
 from transformer.teaching.exercises.variations import check_holm, holm
 
@@ -75,7 +73,6 @@ MISTAKES = {
     "receptive_field": ("field + (k - 1) * gap", "field + k * gap"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
-    "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),
     "beam_step": ("(log_p + more,", "(more,"),
     "tie": ("log_q / log_p", "log_p / log_q"),
     "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
@@ -118,7 +115,6 @@ MISTAKES = {
         "        outputs.append(q[t] @ state)\n"
         "        state = state + torch.outer(k[t], v[t])\n",
     ),
-    "rank": ("reverse=True", "reverse=False"),
     "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
@@ -198,13 +194,6 @@ def test_other_right_answers(checker, answer):
             check_bracket_f1,
             lambda gold, found: (
                 200 * len({*gold} & {*found}) / (len(gold) + len(found))
-            ),
-        ),
-        (check_rank, lambda found, alpha: np.argsort(ranking(found, alpha)).tolist()),
-        (
-            check_rank,
-            lambda found, alpha: ranking(
-                [(tokens + 1, p) for tokens, p in found], alpha
             ),
         ),
         (

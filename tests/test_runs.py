@@ -53,7 +53,7 @@ from transformer.runs.monitor import Forecast
 from transformer.runs.own_files import Timer
 from transformer.runs.planning import trial
 from transformer.runs.progress import Progress
-from transformer.runs.recipes import RECIPES, SHORT_RECIPES, recipe, short_recipe
+from transformer.runs.recipes import RECIPES, recipe
 from transformer.runs.run import epochs_of, make_validator, run_experiment
 from transformer.runs.scoring import Scoring, score
 from transformer.runs.training import TrainingConfig
@@ -130,19 +130,6 @@ def test_every_recipe_makes_a_model():
         "tiny", vocab_size=6000
     )
     assert recipe("multi30k", "tiny")["training"] == recipe("multi30k")["training"]
-
-
-def test_short_recipes():
-    for name in SHORT_RECIPES:
-        assert (
-            short_recipe(name) == SHORT_RECIPES[name]
-            and short_recipe(name, 2)["training"].minutes == 2
-        )
-    with pytest.raises(
-        ValueError,
-        match="no short recipe is prepared for 'europarl': choose bundled, multi30k, ",
-    ):
-        short_recipe("europarl")
 
 
 def test_parameters_without_a_model():

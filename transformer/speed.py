@@ -53,7 +53,6 @@ from transformer.hardware import wait_for
 # from transformer.fast.model import TransformerConfig
 # from transformer.models.export import export_ctranslate2, translate_there, type_names
 # from transformer.models.search import translate
-# from transformer.translation import SENTENCES
 # from transformer.views import comparisons, plotting
 #
 # torch.set_num_threads(1)  # one core: then time is work
@@ -307,13 +306,19 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # (`transformer/models/export.py`). The bundled model, moved there, must translate the same.
 
 # %% tags=["active-ipynb"]
+# sentences = [
+#     "The old cat behind the school lost its ball.",
+#     "She has not opened the window.",
+#     "The doctor who bought the red car is old.",
+#     "Why did the children sing?",
+# ]
 # if importlib.util.find_spec("ctranslate2"):
 #     with tempfile.TemporaryDirectory() as place:
 #         there = Path(place, "bundled")
 #         export_ctranslate2(model, type_names(tokenizer), there)
-#         theirs = translate_there(there, tokenizer, SENTENCES["bundled"])
+#         theirs = translate_there(there, tokenizer, sentences)
 #     print("\n".join(theirs))
-#     assert theirs == translate(model, tokenizer, SENTENCES["bundled"], beam=1)
+#     assert theirs == translate(model, tokenizer, sentences, beam=1)
 #     print("CTranslate2 writes what this package writes")
 # else:
 #     print("pip install ctranslate2, then run this cell again")

@@ -5,8 +5,8 @@ from statistics import mean
 from transformer.core.analysis import counts_at
 from transformer.core.records import under
 from transformer.core.scores import bleu_of_counts
-from transformer.views.plotting import lines, new_axes
-from transformer.views.style import COLOURS, STYLES
+from transformer.views.plotting import new_axes
+from transformer.views.style import COLOURS
 
 LABELS = {
     "rnn": "RNN, one vector",
@@ -34,45 +34,6 @@ def runs_by_family(rows, families=()):
     return {family: own for family, own in found.items() if own}
 
 
-def costs(run):
-    """What a run had spent at each validation, in four currencies."""
-    tokens = run["log.tokens"]
-    return {
-        "updates": run["log.update"],
-        "thousands of target tokens": [n / 1e3 for n in tokens],
-        "FLOPs, 10^12": [run["flops"] / 1e12 * n / run["tokens"] for n in tokens],
-        "seconds of one thread": [
-            60 * run["minutes.cpu"] * n / run["updates"] for n in run["log.update"]
-        ],
-    }
-
-
-def learning(rows, families=(), title=""):
-    """Greedy BLEU on validation along the runs, mean over seeds, against each of `costs`."""
-    axes = new_axes(4.2, 3.2, rows=2, columns=2, sharey=True)
-    for family, runs in runs_by_family(rows, families).items():
-        curve = [mean(values) for values in zip(*(run["log.bleu"] for run in runs))]
-        place = list(families or LABELS).index(family)
-        style = dict(
-            color=COLOURS[place % len(COLOURS)], linestyle=STYLES[place % len(STYLES)]
-        )
-        for ax, (currency, spent) in zip(axes.flat, costs(runs[0]).items()):
-            ax.plot(spent, curve, label=LABELS[family], linewidth=1.2, **style)
-            ax.set(xlabel=currency)
-            ax.grid(axis="y")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("validation BLEU, greedy")
-    figure = axes[0, 0].figure
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=4,
-        fontsize=9,
-    )
-    figure.suptitle(title)
-    return axes
-
-
 def buckets(words, groups=6):
     """[(first, last, places)]: sentences grouped by their words, about equally many in each, and no
     length in two groups.
@@ -96,30 +57,6 @@ def scores_by_length(rows, family, groups):
         mean(bleu_of_counts(counts_at(own, places)) for own in kept)
         for *_, places in groups
     ]
-
-
-def by_length(rows, words, families=(), title=""):
-    """BLEU on the harder set by the length of the source, mean over seeds; words: each one's."""
-    grouped = buckets(words)
-    curves = {
-        LABELS[family]: scores_by_length(rows, family, grouped)
-        for family in runs_by_family(rows, families)
-    }
-    ax = new_axes(7.5, 3.6)
-    lines(
-        range(len(grouped)),
-        curves,
-        "words and marks of the source",
-        "BLEU",
-        title,
-        ax=ax,
-        markers=True,
-    )
-    names = [f"{first}-{last}" for first, last, _ in grouped]
-    ax.set_xticks(range(len(names)), names, fontsize=9)
-    ax.set_ylim(bottom=0)
-    ax.legend(fontsize=9, bbox_to_anchor=(1, 1), loc="upper left")
-    return ax
 
 
 PARTS = {

@@ -28,45 +28,6 @@ def one_a_panel(maps, places, size=4.0, title=""):
     return axes
 
 
-def of_word(maps, word, titles):
-    """Where one source word looks in all heads of the encoder: a panel for each of maps."""
-    panels = []
-    for m, title in zip(maps, titles):
-        weights = m.encoder[:, :, m.source.index(word)]  # (N, h, S)
-        names = [
-            f"{n + 1}.{i + 1}"
-            for n in range(len(weights))
-            for i in range(len(weights[0]))
-        ]
-        panels.append(
-            (f"{title}: where “{word}” looks", weights.flatten(0, 1), m.source, names)
-        )
-    return plotting.heatmaps(
-        panels,
-        across=2,
-        width=4.4,
-        height=3.4,
-        largest=1.0,
-        labels=("looked at", "layer.head", "weight"),
-    )
-
-
-def every(maps, kinds=("encoder", "decoder", "cross"), size=1.8):
-    """All heads on one page, a row a layer, without words: rows and columns are words in order."""
-    panels = []
-    for kind in kinds:
-        weights = getattr(maps, kind)
-        panels += [
-            (f"{kind} {n + 1}.{i + 1}", head, None, None)
-            for n, layer in enumerate(weights)
-            for i, head in enumerate(layer)
-        ]
-    across = getattr(maps, kinds[0]).shape[1]
-    return plotting.heatmaps(
-        panels, across=across, width=size, height=size, largest=1.0
-    )
-
-
 def table(numbers, across=3, title="", largest=None):
     """A number for each head: numbers maps a name to (N, h), or is one; printed, a row a layer."""
     several = numbers if isinstance(numbers, dict) else {title: numbers}

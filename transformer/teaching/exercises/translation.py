@@ -1,14 +1,8 @@
-"""Exercises of notebook 16: hypotheses ranked, weights averaged, two systems compared."""
+"""Exercises of notebook 16: weights averaged, two systems compared."""
 
 import torch
 
 from transformer.teaching.exercises import Exercise
-
-
-def ranking(found: list[tuple[int, float]], alpha: float) -> list[int]:
-    """Numbers of finished hypotheses (tokens, log P), the best by GNMT's penalty first."""
-    scores = [log_p / ((5 + tokens) / 6) ** alpha for tokens, log_p in found]
-    return sorted(range(len(found)), key=scores.__getitem__, reverse=True)
 
 
 def average_of_last(kept: dict[int, list], k: int) -> list:
@@ -46,18 +40,6 @@ def two_systems(n: int, m: int) -> tuple:
     draws = torch.randint(n, (m, n), generator=chance)
     return *torch.stack([hits, words], dim=-1), draws
 
-
-check_rank = Exercise(
-    ranking,
-    lambda: [
-        ([(6, -3.0), (12, -4.0), (3, -2.9)], 0.6),
-        ([(6, -3.0), (12, -4.0)], 1.4),
-        ([(5, -7.0), (28, -9.9), (14, -8.0), (9, -7.9), (2, -9.0)], 0.0),
-        ([(6, -5.0), (12, -4.0), (2, -2.9)], 0.6),
-        ([(3, -1.0), (6, -1.35)], 1.0),
-    ],
-    "divide log P by ((5 + tokens) / 6) ** alpha; log P is negative, and the largest score is best",
-)
 
 check_averaged = Exercise(
     average_of_last,
