@@ -18,42 +18,92 @@ from transformer.views.style import (
 )
 
 BLUE = IDEAS["attention"]
-WIDEST = 84  # letters of a line
+WIDEST = 58  # letters of a line
+
+
+# What the German of the record and of the small model says, word by word
+MEANINGS = {
+    "Das ist eine.": "That is a.",
+    "Der Katze hat den Katze verloren.": "The he-cat has lost the he-cat.",
+    "Die Katze hat seine Ball verloren.": "The cat has lost his ball; a wrong ending.",
+    "Die Katze hat seinen Ball verloren.": "The cat has lost his ball.",
+    "Warum hast du nicht?": "Why have you not?",
+    "Warum haben Sie mich gestern?": "Why have you me yesterday?",
+    "Warum haben Sie mich gestern nicht angerufen?": "right, and formal",
+    "Warum hast du mich gestern nicht angerufen?": "right",
+    "Mein Vater Vater Vater.": "My father father father.",
+    "Meine Schwester will einen Fahrrad kaufen.": "My sister wants to buy a he-bicycle.",
+    "Meine Schwester möchte ein Fahrrad kaufen.": "My sister would like to buy a bicycle.",
+    "Meine Schwester will ein Rotes Fahrrad kaufen.": "right, but for a capital R",
+    "Meine Schwester will ein rotes Fahrrad kaufen.": "right",
+    "Ich weiß nicht, was ich dich.": "I don't know what I you.",
+    "Ich weiß nicht, was ich ohne dich wäre.": "... what I would be without you.",
+    "Ich weiß nicht, was ich ohne dich täte.": "right",
+    "Ich weiß nicht, was ich ohne dich machen würde.": "right",
+    "Die Katze hinter der Universität.": "The cat behind the university.",
+    "Warum die Kind die Kind?": "Why the child the child?",
+    "Sie hat die faulen Fenster gebraucht.": "She has needed the lazy windows.",
+    "Warum lacht die Kind?": "Why does the child laugh?",
+    "Die alten Katze hinter der Schule verloren.": "The old cat behind the school lost.",
+    "Sie hat den Fenster nicht aufgemacht.": "right, but for *den*",
+    "Warum suchen die Kinder?": "Why do the children search?",
+    "Tom vertraut ihr.": "Tom trusts her.",
+    "Wer zahlt, ruft die Anrufe.": "Who pays, calls the calls.",
+    "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": (
+        "After the game he went straight home to feed his dog."
+    ),
+    "Ich bin aus Neugier da gegangen.": "Out of curiosity I have gone at there.",
+    "Tom hat sich der Arbeit eingestimmt.": "Tom has [no such verb] to the work.",
+    "Ich billige es nicht.": "I do not approve of it.",
+    "Alle Männer müssen sterben.": "All males must die.",
+    "Wir haben die gleiche Gruppe von Freunden.": "We have the same group of friends.",
+    "Wir haben einander vertraut.": "We trusted each other.",
+    "Ich bin heimlich in jemand anderen Frau verliebt.": (
+        "I am secretly in love with somebody other wife."
+    ),
+}
+
+
+def says(german):
+    """What a German sentence of chapter 16 says in English; nothing for any other."""
+    return MEANINGS.get(german, "")
 
 
 def becoming(log, sentences, updates):
-    """What a model wrote for each sentence after some updates.
+    """What a model wrote for each sentence after some updates, and what that says.
 
     log: rows with "update" and "translations", one a sentence; updates: which rows.
     """
     rows = [row for row in log if row["update"] in updates]
-    blocks = [
-        [
-            textwrap.shorten(row["translations"][i], WIDEST, placeholder=" ...")
-            for row in rows
-        ]
-        for i in range(len(sentences))
-    ]
     lines = len(sentences) * (len(rows) + 1.7)
     figure, axes = panels(7.6, 0.225 * lines)
     ax = axes[0, 0]
     ax.set(xlim=(0, 10), ylim=(lines - 0.5, -0.6))
     ax.set_axis_off()
     y = 0.0
-    for sentence, block in zip(sentences, blocks):
+    for i, sentence in enumerate(sentences):
         ax.text(0, y, sentence, weight="bold", va="center")
-        for row, text in zip(rows, block):
+        for row in rows:
             y += 1
-            last = row is rows[-1]
-            ax.text(0.75, y, f"{row['update']:,}", ha="right", va="center", color=GREY)
-            ax.text(1.0, y, text, va="center", color=BLUE if last else INK)
+            german = row["translations"][i]
+            colour = BLUE if row is rows[-1] else INK
+            look = {"va": "center", "size": 9.5}
+            ax.text(0.62, y, f"{row['update']:,}", ha="right", color=GREY, **look)
+            ax.text(0.8, y, shortened(german), color=colour, **look)
+            ax.text(6.3, y, says(german), color=GREY, style="italic", **look)
         y += 1.7
+    first, last = rows[0], rows[-1]
     figure.alternative = " ".join(
-        f"“{sentence}” after {rows[0]['update']:,} updates: {block[0]} After "
-        f"{rows[-1]['update']:,}: {block[-1]}"
-        for sentence, block in zip(sentences, blocks)
+        f"“{sentence}” after {first['update']:,} updates: {first['translations'][i]} "
+        f"After {last['update']:,}: {last['translations'][i]}"
+        for i, sentence in enumerate(sentences)
     )
     return figure
+
+
+def shortened(text):
+    """A text that fits on its line."""
+    return textwrap.shorten(text, WIDEST, placeholder=" ...")
 
 
 def progress(log):
@@ -88,7 +138,7 @@ def ladder(scores):
     names, values = list(scores), list(scores.values())
     low = min(values) - 2
     for place, value in enumerate(values):
-        ax.plot([low, value], [place] * 2, color=LIGHT, lw=9, solid_capstyle="butt")
+        ax.plot([low, value], [place] * 2, color=LIGHT, lw=1.5)
         ax.plot(value, place, "o", color=BLUE, ms=8)
         gain = f"  (+{value - values[place - 1]:.1f})" if place else ""
         ax.text(value + 0.12, place, f"{value:.1f}{gain}", va="center")
@@ -198,9 +248,9 @@ def by_length(curves, groups, seen):
         ax.plot(places, values, color=colour, marker="o", ms=4, label=name)
     border = sum(last <= seen for _, last in groups) - 0.5
     ax.axvspan(border, len(groups) - 0.5, color="#f4f3f7", zorder=0, lw=0)
-    ax.text(border + 0.08, 3, "longer than in training", color=GREY, size=9.5)
+    ax.text(border + 0.08, 61, "longer than in training", color=GREY, size=9.5)
     ax.set_xticks(places, [f"{first}-{last}" for first, last in groups])
-    ax.set(ylim=(0, 100), xlim=(-0.3, len(groups) - 0.5))
+    ax.set(ylim=(60, 100), xlim=(-0.3, len(groups) - 0.5))
     ax.set(xlabel="words and punctuation of the source", ylabel="BLEU")
     label_ends(ax)
     said = "; ".join(f"{n} from {v[0]:.0f} to {v[-1]:.0f}" for n, v in curves.items())
@@ -208,18 +258,17 @@ def by_length(curves, groups, seen):
     return figure
 
 
-def failed(updates, losses, scores):
-    """Two runs: the loss of both on validation falls, and one does not translate."""
-    figure, axes = panels(7.6, 3.0, columns=2)
-    titles = ("validation loss, nats per token", "BLEU of greedy translations")
-    said = []
-    for ax, curves, title in zip(axes[0], (losses, scores), titles):
-        for (name, values), colour in zip(curves.items(), (BLUE, WARNING)):
-            ax.plot(updates, values, color=colour, label=name)
-            said.append(f"{title}, {name}: {values[0]:.1f} to {values[-1]:.1f}")
-        ax.set(title=title, xlabel="update", ylim=(0, None), xlim=(0, updates[-1]))
-        label_ends(ax)
-    figure.alternative = "; ".join(said) + "."
+def falling(updates, losses):
+    """One curve of validation loss, as a training shows it."""
+    figure, axes = panels(5.2, 2.6)
+    ax = axes[0, 0]
+    ax.plot(updates, losses, color=WARNING)
+    ax.set(ylim=(0, None), xlim=(0, updates[-1]), xlabel="update")
+    ax.set_ylabel("validation loss, nats per token")
+    figure.alternative = (
+        f"Validation loss over {updates[-1]:,} updates: it falls from {losses[0]:.1f} to "
+        f"{losses[-1]:.1f}, quickly at first and slowly to the end."
+    )
     return figure
 
 
