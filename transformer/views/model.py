@@ -74,7 +74,7 @@ def whole_model():
     ax.text(TARGET, 0.12, "target so far: token ids", ha="center", va="top")
     arrow(ax, (TARGET, 9.2), (TARGET, 9.6))
     out = "a probability for every candidate\nof the next token"
-    ax.text(TARGET, 9.7, out, ha="center", va="bottom", linespacing=1.3)
+    ax.text(TARGET, 9.7, out, ha="center", va="bottom", linespacing=1)
     top = FIRST + STEP * 2 + 0.55
     ax.text(5.2, top, "memory", color=DARK["attention"], ha="center", va="bottom")
     for y, text in ((0.94, "add"), (1.28, "norm")):
@@ -158,7 +158,8 @@ def next_tokens(ax, words, values, V):
         colour = GREEN if place == 0 else LIGHT
         bar = Rectangle((2.05, y - 0.15), max(3.6 * value, 0.02), 0.3, fc=colour, lw=0)
         ax.add_patch(bar)
-        text = f"{value:.2f}" if value > 0.01 else f"{value:.4f}"
+        digits = 2 if value > 0.1 else 3 if value > 0.01 else 4
+        text = f"{value:.{digits}f}"
         ax.text(2.17 + 3.6 * value, y, text, va="center", size=9.5)
     arrow(ax, (1.5, 9.2), (1.5, 9.8))
     ax.text(1.5, 9.88, words[0], ha="center", va="bottom", weight="bold", size=12)
@@ -196,7 +197,7 @@ def moved(tables, names):
     """Which rows of scores move with which token: {title: (T, T)}, True where row moves
     with column; names of the T tokens. Red is a row that moves with a later one."""
     T, long = len(names), len(names) > 6
-    cell = 0.3 if long else 0.5
+    cell = 0.245 if long else 0.5
     size = len(tables) * (cell * T + 0.95), cell * T + 0.9
     figure, axes = panels(*size, columns=len(tables))
     said = []
@@ -219,7 +220,7 @@ def moved(tables, names):
         ax.set_xlabel("changed token")
         ax.set_title(title, weight="bold")
         said.append(f"{title}: {ahead} of {T * (T - 1) // 2}.")
-    axes[0, 0].set_ylabel("row of scores at")
+    axes[0, 0].set_ylabel("scores after")
     figure.alternative = (
         "A square is filled if a row of scores moves with a changed token. Filled "
         "squares of tokens that come after the row: " + " ".join(said)
