@@ -116,24 +116,23 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.4), 0.58)
     machine(ax, N)
-    texts = {
-        name: pieces(stations[name][0], tokenizer) for name in ("source", "target")
-    }
-    for x, name in ((SOURCE, "source"), (TARGET, "target")):
+    sides = {"source": SOURCE, "target": TARGET}
+    texts = {name: pieces(stations[name][0], tokenizer) for name in sides}
+    for name, x in sides.items():
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
-        size = shape(stations[name])
-        ax.text(x, -0.3, f"ids: {size}", ha="center", va="top", size=9.5, color=GREY)
+        ids = f"ids: {shape(stations[name])}"
+        ax.text(x, -0.3, ids, ha="center", va="top", size=9.5, color=GREY)
     places = (
-        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
-        (TARGET + 0.25, 2.28, shape(stations["x"])),
-        (TARGET + 0.25, 7.64, shape(stations["x"])),
-        (TARGET + 0.15, 8.57, shape(stations["scores"])),
+        (SOURCE + 0.25, 2.28, "memory"),  # of one size with its lanes
+        (TARGET + 0.25, 2.28, "x"),
+        (TARGET + 0.25, 7.64, "x"),
+        (TARGET + 0.15, 8.57, "scores"),
     )
-    for x, y, text in places:
-        ax.text(x, y, text, va="center", size=9.5)
+    for x, y, name in places:
+        ax.text(x, y, shape(stations[name]), va="center", size=9.5)
     top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
-    look = {"va": "bottom", "color": DARK["attention"]}
-    ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
+    text = f"memory: {memory}"
+    ax.text(SOURCE + 0.1, top, text, va="bottom", color=DARK["attention"])
     best = probabilities.topk(most)
     words = [tokenizer.decode([token]) for token in best.indices.tolist()]
     next_tokens(ax, words, best.values.tolist(), len(probabilities))
@@ -141,8 +140,7 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
         f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} "
         f"ids and becomes a memory of {memory}; “{texts['target']}” is "
         f"{shape(stations['target'])} ids, {shape(stations['x'])} after the decoder "
-        f"and {shape(stations['scores'])} scores. The likeliest next token is "
-        f"“{words[0]}” ({best.values[0]:.2f})."
+        f"and {shape(stations['scores'])} scores. Likeliest is “{words[0]}”."
     )
     return figure
 
@@ -202,16 +200,7 @@ def moved(tables, names):
     figure, axes = panels(*size, columns=len(tables))
     said = []
     for ax, (title, table) in zip(axes[0], tables.items()):
-        ahead = 0
-        for row in range(T):
-            for token in range(T):
-                wrong = token > row and bool(table[row][token])
-                filled = WARNING if wrong else SERIES[0]
-                colour = filled if table[row][token] else "white"
-                look = {"facecolor": colour, "edgecolor": LIGHT, "linewidth": 0.8}
-                corner = (token - 0.5, row - 0.5)
-                ax.add_patch(Rectangle(corner, 1, 1, **look))
-                ahead += wrong
+        ahead = squares(ax, table)
         ax.set(xlim=(-0.55, T - 0.45), ylim=(T - 0.45, -0.55), aspect="equal")
         ax.set_xticks(range(T), names, rotation=90 if long else 0)
         ax.set_yticks(range(T), names)
@@ -226,6 +215,20 @@ def moved(tables, names):
         "squares of tokens that come after the row: " + " ".join(said)
     )
     return figure
+
+
+def squares(ax, table) -> int:
+    """A filled square where row moves with column, red above the diagonal; how many are
+    red."""
+    ahead = 0
+    for row, moves in enumerate(table):
+        for token, moving in enumerate(moves):
+            wrong = token > row and bool(moving)
+            colour = WARNING if wrong else SERIES[0] if moving else "white"
+            look = {"facecolor": colour, "edgecolor": LIGHT, "linewidth": 0.8}
+            ax.add_patch(Rectangle((token - 0.5, row - 0.5), 1, 1, **look))
+            ahead += wrong
+    return ahead
 
 
 def dice(shares, luck=1 / 6):
