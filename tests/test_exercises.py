@@ -60,10 +60,7 @@ MISTAKES = {
     "merged": ("b_1 @ W_2 + b_2", "b_1.sum() + b_2"),
     "swiglu": ("x @ V", "gate"),
     "hat": ("-2 *", "-1 *"),
-    "looks_ahead": (
-        "range(1, target.shape[1])",
-        "range(target.shape[1] - 1, target.shape[1])",
-    ),
+    "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
     "published_gru_step": ("(r * h) @ U_n.T", "r * (h @ U_n.T)"),
     "additive_weights": (" * real", ""),

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer import model as plain
 from transformer.attention import causal_mask, padding_mask
 from transformer.core.weights import count_parameters
 from transformer.fast import FAST
@@ -17,6 +18,11 @@ from transformer.fast.model import (
 from transformer.fast.search import KeyValueCache
 from transformer.fast.stacks import Residual
 from transformer.stacks import LayerNorm
+from transformer.teaching.torchs import (
+    torchs_layers,
+    torchs_parameters,
+    torchs_transformer,
+)
 
 SMALL = dict(vocab_size=50, d_model=16, d_ff=32, N=2, h=4, P_drop=0.0, max_positions=40)
 VARIANTS = {
@@ -297,70 +303,8 @@ def test_rows_of_a_state_are_dropped_repeated_and_reordered(changes):
 # torch's own model
 
 
-def twin(model):
-    """torch.nn.Transformer without final norms and attention biases, with a model's weights."""
-    c = model.config
-    sizes = dict(
-        d_model=c.d_model,
-        nhead=c.h,
-        dim_feedforward=c.d_ff,
-        dropout=0.0,
-        batch_first=True,
-    )
-    encoder = nn.TransformerEncoder(
-        nn.TransformerEncoderLayer(**sizes), c.N, enable_nested_tensor=False
-    )
-    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(**sizes), c.N)
-    theirs = nn.Transformer(
-        c.d_model, c.h, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
-    )
-    for ours, other in zip(
-        [*model.encoder.layers, *model.decoder.layers],
-        [*encoder.layers, *decoder.layers],
-    ):
-        for (_, p), (_, q) in zip(
-            layer_parameters(ours), torch_layer_parameters(other)
-        ):
-            q.data = p.detach().clone()
-        for name, p in other.named_parameters():
-            if name.endswith(("in_proj_bias", "out_proj.bias")):
-                p.data.zero_()
-    return theirs.to(model.embedding.weight.dtype)
-
-
-def layer_parameters(layer):
-    """(name, tensor) in the order of torch_layer_parameters; W_Q, W_K, W_V as one tensor."""
-    for attention in [layer.self_attention] + (
-        [layer.cross_attention] if layer.cross_attention else []
-    ):
-        yield (
-            "W_QKV",
-            torch.cat(
-                [attention.W_Q.weight, attention.W_K.weight, attention.W_V.weight]
-            ),
-        )
-        yield "W_O", attention.W_O.weight
-    yield from layer.feed_forward.named_parameters()
-    for residual in layer.residuals:
-        yield from residual.norm.named_parameters()
-
-
-def torch_layer_parameters(layer):
-    for attention in [layer.self_attn] + (
-        [layer.multihead_attn] if hasattr(layer, "multihead_attn") else []
-    ):
-        yield "in_proj_weight", attention.in_proj_weight
-        yield "out_proj.weight", attention.out_proj.weight
-    for linear in (layer.linear1, layer.linear2):
-        yield from linear.named_parameters()
-    for norm in [layer.norm1, layer.norm2] + (
-        [layer.norm3] if hasattr(layer, "norm3") else []
-    ):
-        yield from norm.named_parameters()
-
-
 def gradients(layer):
-    """Like layer_parameters, with each parameter's gradient in its place."""
+    """Each parameter's gradient, in the order of torchs_parameters."""
     named = {name: p.grad for name, p in layer.named_parameters()}
     for attention in ["self_attention"] + (
         ["cross_attention"] if layer.cross_attention else []
@@ -383,7 +327,7 @@ def test_equal_to_nn_transformer(dtype, tolerance):
         p.data += 0.1 * torch.randn(
             p.shape, generator=torch.Generator().manual_seed(5)
         ).to(dtype)
-    theirs = twin(model).train()
+    theirs = torchs_transformer(model)
     source, target = tokens(3, 6), tokens(3, 5)
     source[0, 4:] = source[2, 1:] = 0
     inputs = (
@@ -411,12 +355,9 @@ def test_equal_to_nn_transformer(dtype, tolerance):
     (logits * weights).sum().backward()
     scale = 1.0 if dtype == torch.float64 else shared.abs().max().item()
     assert difference(model.embedding.weight.grad, shared) < tolerance * scale
-    layers = zip(
-        [*model.encoder.layers, *model.decoder.layers],
-        [*theirs.encoder.layers, *theirs.decoder.layers],
-    )
+    layers = zip([*model.encoder.layers, *model.decoder.layers], torchs_layers(theirs))
     for ours, other in layers:
-        theirs_grad = [p.grad for _, p in torch_layer_parameters(other)]
+        theirs_grad = [p.grad for p in torchs_parameters(other)]
         ours_grad = list(gradients(ours))
         assert len(ours_grad) == len(theirs_grad)
         assert (
@@ -437,11 +378,12 @@ def by_formula(V, d, d_ff, N):
     )
 
 
+@pytest.mark.parametrize("kind", [Transformer, plain.Transformer])
 @pytest.mark.parametrize("name, count", [("base", 63_045_632), ("big", 214_171_648)])
-def test_parameters_of_base_and_big(name, count):
+def test_parameters_of_base_and_big(name, count, kind):
     c = TransformerConfig.preset(name, vocab_size=37000)
     with torch.device("meta"):
-        model = Transformer(c)
+        model = kind(c)
     assert count_parameters(model) == by_formula(37000, c.d_model, c.d_ff, c.N) == count
 
 

@@ -66,7 +66,7 @@ PICTURES = {
     "dice": lambda: views.dice(
         {("training", "with"): [0.16] * 3, ("training", "without"): [1.0, 1.0, 0.2]}
     ),
-    "two_lengths": lambda: views.two_lengths((3, 300), [9, 9], [36, 360_000]),
+    "moved": lambda: views.moved({"right": EYE > 0, "wrong": EYE < 2}, WORDS),
     "parameters": lambda: views.parameters(
         {"base": {"embedding": 5, "norms": 1}, "big": {"embedding": 50, "norms": 9}}
     ),

@@ -29,10 +29,10 @@ HOMES = {
     ],
     "model": [
         "dice",
+        "moved",
         "next_word",
         "parameters",
         "traced",
-        "two_lengths",
         "whole_model",
     ],
     "widgets": ["one_word", "saturation"],

@@ -50,7 +50,9 @@ def machine(ax, N):
     box(ax, (9.05, 7.9), (3.1, 0.5), "embedding, transposed", "embedding")
     arrow(ax, (TARGET, 8.4), (TARGET, 8.74))
     box(ax, (9.8, 8.74), (1.6, 0.46), "softmax")
-    arrow(ax, (TARGET, 9.2), (TARGET, 9.6))
+    look = {"size": 9, "color": DARK["attention"]}
+    ax.text(6.05, y, "keys,\nvalues", ha="right", va="center", **look)
+    ax.text(8.72, FIRST + STEP - 0.06, "queries", va="top", **look)
 
 
 def sublayer(ax, x, y, text, idea):
@@ -66,11 +68,13 @@ def sublayer(ax, x, y, text, idea):
 
 def whole_model():
     """The paper's Figure 1, with the lanes of chapter 03 and the classes' names."""
-    figure, ax = canvas((0, 13.4), (-0.75, 10.15), 0.58)
+    figure, ax = canvas((0, 13.4), (-0.75, 10.55), 0.58)
     machine(ax, "N")
     ax.text(SOURCE, 0.12, "source: token ids", ha="center", va="top")
     ax.text(TARGET, 0.12, "target so far: token ids", ha="center", va="top")
-    ax.text(TARGET, 9.7, "a probability for every next token", ha="center", va="bottom")
+    arrow(ax, (TARGET, 9.2), (TARGET, 9.6))
+    out = "a probability for every candidate\nof the next token"
+    ax.text(TARGET, 9.7, out, ha="center", va="bottom", linespacing=1)
     top = FIRST + STEP * 2 + 0.55
     ax.text(5.2, top, "memory", color=DARK["attention"], ha="center", va="bottom")
     for y, text in ((0.94, "add"), (1.28, "norm")):
@@ -86,8 +90,8 @@ def whole_model():
         " embedding, positions and N decoder layers of causal self-attention, "
         "cross-attention and feed-forward network, each added to its lane and "
         "normalised. One line, the memory, leads from the encoder’s top to "
-        "cross-attention. The embedding, transposed, and a softmax give the "
-        "probabilities."
+        "cross-attention, which takes keys and values from it and queries from its "
+        "lane. The embedding, transposed, and a softmax give the probabilities."
     )
     return figure
 
@@ -110,52 +114,55 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     stations: "source" and "target" (ids), "memory", "x" (the decoder's output) and
     "scores".
     """
-    figure, ax = canvas((0, 13.4), (-0.85, 10.2), 0.58)
+    figure, ax = canvas((0, 13.4), (-0.85, 10.4), 0.58)
     machine(ax, N)
-    texts = {
-        name: pieces(stations[name][0], tokenizer) for name in ("source", "target")
-    }
-    for x, name in ((SOURCE, "source"), (TARGET, "target")):
+    sides = {"source": SOURCE, "target": TARGET}
+    texts = {name: pieces(stations[name][0], tokenizer) for name in sides}
+    for name, x in sides.items():
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
-        size = shape(stations[name])
-        ax.text(x, -0.3, f"ids: {size}", ha="center", va="top", size=9.5, color=GREY)
+        ids = f"ids: {shape(stations[name])}"
+        ax.text(x, -0.3, ids, ha="center", va="top", size=9.5, color=GREY)
     places = (
-        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
-        (TARGET + 0.25, 2.28, shape(stations["x"])),
-        (TARGET + 0.25, 7.64, shape(stations["x"])),
-        (TARGET + 0.15, 8.57, shape(stations["scores"])),
+        (SOURCE + 0.25, 2.28, "memory"),  # of one size with its lanes
+        (TARGET + 0.25, 2.28, "x"),
+        (TARGET + 0.25, 7.64, "x"),
+        (TARGET + 0.15, 8.57, "scores"),
     )
-    for x, y, text in places:
-        ax.text(x, y, text, va="center", size=9.5)
+    for x, y, name in places:
+        ax.text(x, y, shape(stations[name]), va="center", size=9.5)
     top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
-    look = {"va": "bottom", "color": DARK["attention"]}
-    ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
+    text = f"memory: {memory}"
+    ax.text(SOURCE + 0.1, top, text, va="bottom", color=DARK["attention"])
     best = probabilities.topk(most)
     words = [tokenizer.decode([token]) for token in best.indices.tolist()]
-    next_tokens(ax, words, best.values.tolist())
+    next_tokens(ax, words, best.values.tolist(), len(probabilities))
     figure.alternative = (
         f"The model with shapes. “{texts['source']}” is {shape(stations['source'])} "
         f"ids and becomes a memory of {memory}; “{texts['target']}” is "
         f"{shape(stations['target'])} ids, {shape(stations['x'])} after the decoder "
-        f"and {shape(stations['scores'])} scores. The likeliest next token is "
-        f"“{words[0]}” ({best.values[0]:.2f})."
+        f"and {shape(stations['scores'])} scores. Likeliest is “{words[0]}”."
     )
     return figure
 
 
-def next_tokens(ax, words, values):
-    """Bars of the likeliest next tokens, at the left of the softmax."""
+def next_tokens(ax, words, values, V):
+    """Bars of the likeliest next tokens and of all others, and the chosen one."""
     arrow(ax, (9.8, 8.97), (6.5, 8.97))
-    ax.text(TARGET, 9.68, words[0], ha="center", va="bottom", weight="bold", size=12)
     ax.text(2.05, 9.4, "probability of the next token", va="center", size=10)
-    for place, (word, value) in enumerate(zip(words, values)):
+    rows = [*zip(words, values), (f"{V - len(words):,} others", 1 - sum(values))]
+    for place, (word, value) in enumerate(rows):
         y = 8.97 - 0.46 * place
         ax.text(1.9, y, word, ha="right", va="center")
         colour = GREEN if place == 0 else LIGHT
         bar = Rectangle((2.05, y - 0.15), max(3.6 * value, 0.02), 0.3, fc=colour, lw=0)
         ax.add_patch(bar)
-        text = f"{value:.2f}" if value > 0.01 else f"{value:.4f}"
+        digits = 2 if value > 0.1 else 3 if value > 0.01 else 4
+        text = f"{value:.{digits}f}"
         ax.text(2.17 + 3.6 * value, y, text, va="center", size=9.5)
+    arrow(ax, (1.5, 9.2), (1.5, 9.8))
+    ax.text(1.5, 9.88, words[0], ha="center", va="bottom", weight="bold", size=12)
+    look = {"size": 9, "color": GREY, "style": "italic"}
+    ax.text(2.05, 9.94, "chosen: the largest", va="bottom", **look)
 
 
 def next_word(tables):
@@ -181,7 +188,47 @@ def next_word(tables):
     return figure
 
 
-# Two things to check, and two to count
+# What may not look ahead, and what becomes of a model that does
+
+
+def moved(tables, names):
+    """Which rows of scores move with which token: {title: (T, T)}, True where row moves
+    with column; names of the T tokens. Red is a row that moves with a later one."""
+    T, long = len(names), len(names) > 6
+    cell = 0.245 if long else 0.5
+    size = len(tables) * (cell * T + 0.95), cell * T + 0.9
+    figure, axes = panels(*size, columns=len(tables))
+    said = []
+    for ax, (title, table) in zip(axes[0], tables.items()):
+        ahead = squares(ax, table)
+        ax.set(xlim=(-0.55, T - 0.45), ylim=(T - 0.45, -0.55), aspect="equal")
+        ax.set_xticks(range(T), names, rotation=90 if long else 0)
+        ax.set_yticks(range(T), names)
+        without_frame(ax)
+        ax.tick_params(labelsize=9.5)
+        ax.set_xlabel("changed token")
+        ax.set_title(title, weight="bold")
+        said.append(f"{title}: {ahead} of {T * (T - 1) // 2}.")
+    axes[0, 0].set_ylabel("scores after")
+    figure.alternative = (
+        "A square is filled if a row of scores moves with a changed token. Filled "
+        "squares of tokens that come after the row: " + " ".join(said)
+    )
+    return figure
+
+
+def squares(ax, table) -> int:
+    """A filled square where row moves with column, red above the diagonal; how many are
+    red."""
+    ahead = 0
+    for row, moves in enumerate(table):
+        for token, moving in enumerate(moves):
+            wrong = token > row and bool(moving)
+            colour = WARNING if wrong else SERIES[0] if moving else "white"
+            look = {"facecolor": colour, "edgecolor": LIGHT, "linewidth": 0.8}
+            ax.add_patch(Rectangle((token - 0.5, row - 0.5), 1, 1, **look))
+            ahead += wrong
+    return ahead
 
 
 def dice(shares, luck=1 / 6):
@@ -211,29 +258,6 @@ def dice(shares, luck=1 / 6):
     for ax, row in zip(axes[:, 0], rows):
         ax.set_ylabel(f"{row}:\nguessed right")
     figure.alternative = "Numbers guessed right, from the first: " + " ".join(said)
-    return figure
-
-
-def two_lengths(lengths, learned, computed):
-    """What two lengths of sentence cost: learned numbers stay, tables of weights grow.
-
-    The areas of the blue squares are to scale.
-    """
-    figure, ax = canvas((0, 9.6), (-0.6, 3.35), 0.72)
-    largest = max(computed)
-    for x, n, numbers, entries in zip((2.3, 6.4), lengths, learned, computed):
-        ax.text(x, 2.95, f"{n} tokens", weight="bold", ha="left")
-        ax.add_patch(Rectangle((x, 2.35), 1.6, 0.26, fc=GREY, lw=0))
-        ax.text(x + 1.72, 2.48, f"{numbers:,}", va="center", ha="left")
-        side = max(2.2 * (entries / largest) ** 0.5, 0.03)
-        ax.add_patch(Rectangle((x, 2.0 - side), side, side, fc=BLUE, lw=0))
-        ax.text(x + side + 0.12, 2.0, f"{entries:,}", va="top", ha="left")
-    ax.text(2.1, 2.48, "learned numbers", ha="right", va="center")
-    ax.text(2.1, 2.0, "attention weights,\ncomputed", ha="right", va="top")
-    figure.alternative = ". ".join(
-        f"At {n} tokens: {numbers:,} learned numbers, {entries:,} attention weights"
-        for n, numbers, entries in zip(lengths, learned, computed)
-    )
     return figure
 
 

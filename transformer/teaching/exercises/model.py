@@ -1,4 +1,4 @@
-"""Exercises of notebook 08: a detector of peeking, the shifted target."""
+"""Exercises of notebook 08: a detector of blind spots, the shifted target."""
 
 import torch
 
@@ -6,43 +6,46 @@ from transformer.teaching.exercises import Exercise
 
 
 class Summing(torch.nn.Module):
-    """A model whose row t scores sums of target tokens: all up to t, or also those that
-    `leaks` names, {row: a later token}."""
+    """A model whose row t scores the sum of target tokens 0 to t, but those that
+    `blind` names, and of later ones that `leaks` names; both are pairs (row, token)."""
 
-    def __init__(self, leaks: dict[int, int]):
+    def __init__(self, blind: list[tuple[int, int]], leaks: list[tuple[int, int]]):
         super().__init__()
-        self.leaks = leaks
+        self.blind, self.leaks = blind, leaks
 
     def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
         T = target.shape[1]
         seen = torch.ones(T, T).tril()
-        for row, token in self.leaks.items():
+        for row, token in self.blind:
+            seen[row, token] = 0
+        for row, token in self.leaks:
             seen[row, token] = 1
         vectors = torch.nn.functional.one_hot(target, 10).float()
         return seen @ vectors + source.float().mean()
 
 
-def looks_ahead(model, source, target, V: int) -> bool:
-    """True if a row of scores depends on a later token: each is changed once."""
-    before = model(source, target)
-    for t in range(1, target.shape[1]):
+def blind_spots(model, source, target, V: int) -> set[tuple[int, int]]:
+    """Pairs (row, token), token <= row, where the row does not move with the token."""
+    before, found = model(source, target), set()
+    for token in range(target.shape[1]):
         changed = target.clone()
-        changed[:, t] = (changed[:, t] + 1) % V
-        if (model(source, changed)[:, :t] != before[:, :t]).any():
-            return True
-    return False
+        changed[:, token] = (changed[:, token] + 1) % V
+        still = (model(source, changed) == before).all(dim=-1)[0]
+        found |= {(row, token) for row in range(token, len(still)) if still[row]}
+    return found
 
 
 def some_models() -> list[tuple]:
     source, target = torch.tensor([[5, 6]]), torch.tensor([[1, 4, 7, 9, 3]])
-    leaks: list[dict[int, int]] = [{}, {0: 1}, {3: 4}, {1: 2}, {0: 3}]
-    return [(Summing(leak), source, target, 10) for leak in leaks]
+    off = [(row, row) for row in range(5)]  # a causal mask one place off
+    cases: list[tuple] = [([], []), (off, []), ([(4, 0)], []), ([(2, 1)], [(0, 3)])]
+    return [(Summing(*case), source, target, 10) for case in cases]
 
 
-check_looks_ahead = Exercise(
-    looks_ahead,
+check_blind_spots = Exercise(
+    blind_spots,
     some_models,
-    "change one token at a time, and compare all the rows before it",
+    "change one token at a time, and look at its own row and all the rows after it",
 )
 
 
