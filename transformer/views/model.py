@@ -119,17 +119,8 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
         size = shape(stations[name])
         ax.text(x, -0.3, f"ids: {size}", ha="center", va="top", size=9.5, color=GREY)
-    places = (
-        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
-        (TARGET + 0.25, 2.28, shape(stations["x"])),
-        (TARGET + 0.25, 7.64, shape(stations["x"])),
-        (TARGET + 0.15, 8.57, shape(stations["scores"])),
-    )
-    for x, y, text in places:
-        ax.text(x, y, text, va="center", size=9.5)
-    top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
-    look = {"va": "bottom", "color": DARK["attention"]}
-    ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
+    memory = shape(stations["memory"])
+    shapes_beside(ax, stations)
     best = probabilities.topk(most)
     words = [tokenizer.decode([token]) for token in best.indices.tolist()]
     next_tokens(ax, words, best.values.tolist())
@@ -141,6 +132,21 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
         f"“{words[0]}” ({best.values[0]:.2f})."
     )
     return figure
+
+
+def shapes_beside(ax, stations):
+    """The shapes of a sentence's tensors beside the lanes and the memory."""
+    places = (
+        (SOURCE + 0.25, 2.28, shape(stations["memory"])),  # of one size with its lanes
+        (TARGET + 0.25, 2.28, shape(stations["x"])),
+        (TARGET + 0.25, 7.64, shape(stations["x"])),
+        (TARGET + 0.15, 8.57, shape(stations["scores"])),
+    )
+    for x, y, text in places:
+        ax.text(x, y, text, va="center", size=9.5)
+    top = FIRST + STEP * 2 + 0.55
+    look = {"va": "bottom", "color": DARK["attention"]}
+    ax.text(SOURCE + 0.1, top, f"memory: {shape(stations['memory'])}", **look)
 
 
 def next_tokens(ax, words, values):
