@@ -90,8 +90,7 @@ from torch import Tensor, nn
 
 # %%
 class LayerNorm(nn.Module):
-    """Each vector gets mean 0 and variance 1, then a learned gain and bias (Ba et al.,
-    2016).
+    """Each vector gets mean 0 and variance 1, then a learned gain and bias.
 
     x (..., d_model) -> (..., d_model).
     """
