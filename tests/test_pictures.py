@@ -19,6 +19,7 @@ from transformer.views.labels import spread
 
 # Pages written for the second edition: every picture has its caption and its words
 SECOND_EDITION = [
+    "00_first_transformer",
     "03_stacks",
     "04_attention",
     "08_model",

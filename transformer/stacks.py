@@ -94,8 +94,7 @@ from torch import Tensor, nn
 
 # %%
 class LayerNorm(nn.Module):
-    """Each vector gets mean 0 and variance 1, then a learned gain and bias (Ba et al.,
-    2016).
+    """Each vector gets mean 0 and variance 1, then a learned gain and bias.
 
     x (..., d_model) -> (..., d_model).
     """
@@ -238,7 +237,7 @@ class EncoderLayer(nn.Module):
 # print(f"{sum(hits)} of {len(hits)} answers begin with the most frequent digit")
 
 # %% [markdown]
-# The cut model has become the best statistician that it could be. It knows what is in the sentence, and has lost who is where.
+# The cut model has become a statistician. It knows what is in the sentence, and has lost who is where.
 #
 # Can a better learning rate save it? We tried four rates, three trainings at each, for twice as many steps. Not one of these models writes a single number backwards, and at all rates but the highest, which helps no more, the tokens have become one ([evidence 3.1](evidence/03_stacks.ipynb)).
 #
@@ -327,7 +326,7 @@ class PreNorm(Residual):
 # %% [markdown]
 # In pre-norm the lane is a plain sum. Whatever was written stays, and only at the top of the stack one more norm follows.
 #
-# Now a race of all four. Each wiring of chapter 0's model was trained three times at each of two learning rates at least, twice as long as above. That takes some minutes, so the page reads the losses from a record, and shows for each wiring the middle training at its best rate. Which of them will arrive?
+# Now a race of all four. Each wiring of chapter 0's model was trained at two learning rates or more, three times at each, and twice as long as above. That takes some minutes, so the page reads the losses from a record, and shows for each wiring the middle training at its best rate. Which of them will arrive?
 
 # %% tags=["active-ipynb"]
 # runs = table("lanes")
@@ -339,9 +338,9 @@ class PreNorm(Residual):
 # views.race(curves)
 
 # %% [markdown]
-# *Follow the red line: without lanes the loss stops where counting stops, while without norms it goes on falling.*
+# *Follow the red line: without lanes the loss soon stops falling, while without norms it goes on.*
 #
-# So the two halves of add & norm are not alike. Without the lane nothing works. Without the norm this model still learns, and in the end writes nine of ten numbers backwards. Post-norm arrives lowest, but on its way every curve jumps, and at the other rate the order is different. Which of the three is best here, we could not tell ([evidence 3.2](evidence/03_stacks.ipynb)).
+# So the two halves of add & norm are not alike. Without the lane the model only counts. Without the norm this model still learns, and in the end writes nine of ten numbers backwards. Post-norm arrives lowest, but on its way every curve jumps, and at the other rate the order is different. Which of the three is best here, we could not tell ([evidence 3.2](evidence/03_stacks.ipynb)).
 #
 # Two layers are not six, though, and in deeper models the place of the norm counts. At the start of training, post-norm's gradients near the top of the stack are large (Xiong et al., 2020), and so it needs a slow start, the warm-up of [chapter 12](12_optimizer.ipynb). In [chapter 17](17_variations.ipynb) a deeper model in the paper's order failed at a learning rate at which pre-norm learned.
 #
