@@ -189,7 +189,7 @@
 #     print(f"{name}: {bleu(in_german(small, sources), references).score:.1f} BLEU")
 
 # %% [markdown]
-# The average of three is 3.6 BLEU better than the last of them, and nobody trained for it. The second trick is to **search with a beam** of four instead of taking the likeliest word each time ([chapter 15](15_decoding.ipynb)). What are the two worth in the real run?
+# The average of three is several BLEU better than the last of them, and nobody trained for it. The second trick is to **search with a beam** of four instead of taking the likeliest word each time ([chapter 15](15_decoding.ipynb)). What are the two worth in the real run?
 
 # %% tags=["active-ipynb"]
 # names = {
