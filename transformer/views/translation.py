@@ -44,8 +44,8 @@ MEANINGS = {
     "Warum die Kind die Kind?": "Why the child the child?",
     "Sie hat die faulen Fenster gebraucht.": "She has needed the lazy windows.",
     "Warum lacht die Kind?": "Why does the child laugh?",
-    "Die alten Katze hinter der Schule verloren.": "The old cat behind the school lost.",
-    "Sie hat den Fenster nicht aufgemacht.": "right, but for *den*",
+    "Die alten Katze hinter der Schule verloren.": "The old cats behind the school, lost.",
+    "Sie hat den Fenster nicht aufgemacht.": "right, but for den",
     "Warum suchen die Kinder?": "Why do the children search?",
     "Tom vertraut ihr.": "Tom trusts her.",
     "Wer zahlt, ruft die Anrufe.": "Who pays, calls the calls.",
@@ -53,9 +53,9 @@ MEANINGS = {
         "After the game he went straight home to feed his dog."
     ),
     "Ich bin aus Neugier da gegangen.": "Out of curiosity I have gone at there.",
-    "Tom hat sich der Arbeit eingestimmt.": "Tom has [no such verb] to the work.",
+    "Tom hat sich der Arbeit eingestimmt.": "Tom has tuned himself in the work.",
     "Ich billige es nicht.": "I do not approve of it.",
-    "Alle Männer müssen sterben.": "All males must die.",
+    "Alle Männer müssen sterben.": "All men (or males) must die.",
     "Wir haben die gleiche Gruppe von Freunden.": "We have the same group of friends.",
     "Wir haben einander vertraut.": "We trusted each other.",
     "Ich bin heimlich in jemand anderen Frau verliebt.": (
@@ -259,16 +259,17 @@ def by_length(curves, groups, seen):
 
 
 def falling(updates, losses):
-    """One curve of validation loss, as a training shows it."""
-    figure, axes = panels(5.2, 2.6)
+    """Validation losses of two trainings: {name: losses}."""
+    figure, axes = panels(6.4, 2.8)
     ax = axes[0, 0]
-    ax.plot(updates, losses, color=WARNING)
+    said = []
+    for (name, values), colour in zip(losses.items(), (WARNING, BLUE)):
+        ax.plot(updates, values, color=colour, label=name)
+        said.append(f"{name} falls from {values[0]:.1f} to {values[-1]:.1f}")
     ax.set(ylim=(0, None), xlim=(0, updates[-1]), xlabel="update")
     ax.set_ylabel("validation loss, nats per token")
-    figure.alternative = (
-        f"Validation loss over {updates[-1]:,} updates: it falls from {losses[0]:.1f} to "
-        f"{losses[-1]:.1f}, quickly at first and slowly to the end."
-    )
+    label_ends(ax)
+    figure.alternative = f"Over {updates[-1]:,} updates {' and '.join(said)}."
     return figure
 
 
