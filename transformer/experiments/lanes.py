@@ -83,7 +83,7 @@ def build(wiring: str, N: int) -> first.Transformer:
 
 
 def start_as_glorot(model: first.Transformer) -> None:
-    """First values that keep the size of what passes; torch's are three times smaller."""
+    """First values that keep the size of what passes; torch's have a third of their variance."""
     for name, p in model.named_parameters():
         if p.dim() > 1 and name != "embedding.weight":
             nn.init.xavier_uniform_(p)
