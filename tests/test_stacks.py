@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 import torch
-import torch.nn.functional as F
 from helpers import close, random
 from torch import nn
 
