@@ -444,7 +444,7 @@ class PreNorm(Residual):
 #
 # So a deep model needs its norms as much as its lanes. Without them not one of nine trainings even comes down to guessing.
 #
-# Pre-norm is ahead of post-norm, in all our trainings and in those of others: at the start post-norm's gradients near the top of the stack are large (Xiong et al., 2020), and so it needs a slow one, the warm-up of [chapter 12](12_optimizer.ipynb). Given time, the paper's six layers learned in its own order, and we keep that; if you go deeper, take pre-norm. (When you compare your code with The Annotated Transformer, a well-known commentary, look twice: its text prints post-norm, and its code computes pre-norm.)
+# Pre-norm is ahead of post-norm in all of these trainings, as others have found, too: when training begins, post-norm's gradients near the top of the stack are large (Xiong et al., 2020), and it needs a slow start, the warm-up of [chapter 12](12_optimizer.ipynb). Given time, the paper's six layers learned in its own order, and we keep that; if you go deeper, take pre-norm. (When you compare your code with The Annotated Transformer, a well-known commentary, look twice: its text prints post-norm, and its code computes pre-norm.)
 
 # %% [markdown]
 # ## What may the decoder see?
