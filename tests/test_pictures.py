@@ -56,12 +56,18 @@ PICTURES = {
     "norm_places": views.norm_places,
     "norm_axes": views.norm_axes,
     "layer_norm_bars": lambda: views.layer_norm_bars(
-        [[1.0, 2.0, 3.0, 6.0], [105.0, 110.0, 115.0, 130.0]], [[-1.07, -0.53, 0, 1.6]]
+        {"given": [[1, 2], [105, 110]], "divided": [[-1.0, 1.0], [-1.0, 1.0]]}
+    ),
+    "bets": lambda: views.bets({"first": [0.2, 0.1]}, [2 / 9, 1 / 9], ["1", "end"]),
+    "sizes": lambda: views.sizes(
+        {"norms": [1, 1], "no norms": [1, 30]}, {"norms": [0.2], "no norms": [0.9]}
     ),
     "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
-    "race": lambda: views.race({"no lanes": [2.3] * 20, "post-norm": [2.0] * 20}),
+    "race": lambda: views.race({"no norms": [2.3] * 20, "post-norm": [2.0] * 20}),
     "two_stacks": views.two_stacks,
-    "dependence": lambda: views.dependence(torch.ones(5, 5).tril(), torch.ones(5, 6)),
+    "dependence": lambda: views.dependence(
+        {"target": torch.ones(5, 5).tril(), "source": torch.ones(5, 6)}
+    ),
     "whole_model": views.whole_model,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
     "dice": lambda: views.dice(

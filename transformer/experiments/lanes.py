@@ -1,9 +1,10 @@
 """What lanes and norms are for: the trainings behind evidence 3.
 
-    python -m transformer.experiments.lanes      all of them, about ten minutes of one core
+    python -m transformer.experiments.lanes      all of them, about fifteen minutes of one core
 
 `wirings`: the model of chapter 00 learns to say numbers backwards, as its chapter prints it and in
-three other wirings, at several rates. `networks`: twelve small networks on top of
+three other wirings, at several rates. `deep`: the same with six layers on each side, whose matrices
+start as Glorot and Bengio's (2010), with the norms and without. `networks`: twelve small networks on top of
 each other, wired in nine ways, before training and in two tasks. A row is one training, or one
 stack before training.
 """
@@ -81,6 +82,13 @@ def build(wiring: str, N: int) -> first.Transformer:
     return model
 
 
+def start_as_glorot(model: first.Transformer) -> None:
+    """First values that keep the size of what passes; torch's have a third of their variance."""
+    for name, p in model.named_parameters():
+        if p.dim() > 1 and name != "embedding.weight":
+            nn.init.xavier_uniform_(p)
+
+
 def train(model: first.Transformer, factor: float, steps: int) -> list[float]:
     """The losses of chapter 00's recipe, its rate multiplied by factor in place of 0.3."""
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
@@ -128,7 +136,13 @@ def answers(model: first.Transformer, count: int = 200) -> dict[str, float]:
 
 
 def measure_wiring(
-    N: int, wiring: str, factors: tuple, steps: int, folder: Path, device: str
+    N: int,
+    wiring: str,
+    factors: tuple,
+    steps: int,
+    folder: Path,
+    device: str,
+    glorot: bool = False,
 ) -> list[dict]:
     """A row for each factor and seed."""
     rows = []
@@ -136,6 +150,8 @@ def measure_wiring(
         for seed in SEEDS:
             torch.manual_seed(seed)
             model = build(wiring, N)
+            if glorot:
+                start_as_glorot(model)
             losses = train(model, factor, steps)
             tens = torch.tensor(losses).unflatten(0, (-1, 10)).mean(dim=1)
             rows.append(
@@ -356,7 +372,7 @@ def measure_networks(folder: Path, device: str) -> list[dict]:
 
 
 def jobs() -> list[Job]:
-    """The nine ways of wiring networks, and a job a wiring of the model."""
+    """The nine ways of wiring networks, and a job a wiring of the model of each depth."""
     every = [Job("networks", measure_networks, {"part": "networks"}, COMMAND)]
     for wiring in WIRINGS:
         factors: tuple = (0.1, 0.3)
@@ -365,6 +381,10 @@ def jobs() -> list[Job]:
         known = {"part": "wirings", "wiring": wiring, "N": 2}
         do = partial(measure_wiring, 2, wiring, factors, 400)
         every.append(Job(wiring, do, known, COMMAND))
+    for wiring in ("post-norm", "no norms", "pre-norm"):
+        known = {"part": "deep", "wiring": wiring, "N": 6}
+        do = partial(measure_wiring, 6, wiring, (0.03, 0.1, 0.3), 200, glorot=True)
+        every.append(Job(f"deep {wiring}", do, known, COMMAND))
     return every
 
 

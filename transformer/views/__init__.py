@@ -18,6 +18,7 @@ HOMES = {
     ],
     "inside": ["circuit_diagram", "probes", "rivals", "silenced", "three_heads"],
     "stacks": [
+        "bets",
         "dependence",
         "layer_norm_bars",
         "likeness",
@@ -25,6 +26,7 @@ HOMES = {
         "norm_places",
         "race",
         "residual_stream",
+        "sizes",
         "two_stacks",
     ],
     "model": [

@@ -49,7 +49,9 @@ def residual_stream(words=("The", "cat", "lost", "its")):
         ax.text(x, top + 0.83, name, weight="bold", size=11.5, **look)
         ax.text(x, top + 0.5, what, **look)
     for x in (3.95, 8.05):
-        ax.text(x, top + 0.5, "LayerNorm", color=DARK["norm"], ha="center")
+        look = {"ha": "center", "color": DARK["norm"]}
+        ax.text(x, top + 0.83, "LayerNorm", weight="bold", size=11.5, **look)
+        ax.text(x, top + 0.5, "rescales a lane", **look)
     for row, word in enumerate(reversed(words)):
         lane_of_a_word(ax, gap * row, word)
     for reads, writes, idea in ((0.75, 3.3, "attention"), (4.85, 7.4, "feed-forward")):
@@ -111,42 +113,49 @@ def norm_places():
 # LayerNorm
 
 
-def layer_norm_bars(rows, normed):
-    """Two vectors of one pattern, and the vector that both become."""
-    figure, axes = panels(7.6, 2.4, columns=3)
-    data = (
-        ("x", rows[0], PALE["norm"]),
-        ("its twin, 5x + 100", rows[1], PALE["norm"]),
-        ("both, after LayerNorm", normed[0], VIOLET),
-    )
-    for ax, (title, values, colour) in zip(axes[0], data):
-        last, mean = values is normed[0], sum(values) / len(values)
-        places = range(len(values))
-        ax.bar(
-            places, values, width=0.62, color=colour, edgecolor=VIOLET, linewidth=0.8
-        )
-        ax.axhline(mean, color=INK, lw=0.8, ls=DASHES)
-        ax.text(len(values) - 0.4, mean, f"mean {abs(mean):.0f}", va="center", size=9.5)
-        for place, value in enumerate(values):
-            label = f"{value:.2f}".replace("-", "−") if last else f"{value:.0f}"
-            below, foot = last and value < 0, value if last else 0
-            look = {"ha": "center", "va": "top" if below else "bottom", "size": 9.5}
-            spot = {"xytext": (0, -2 if below else 2), "textcoords": "offset points"}
-            ax.annotate(label, (place, foot), **spot, **look)
-        ax.set_title(title, pad=10)
-        ax.set(xticks=[], yticks=[])
-        ax.margins(y=0.2)
-        without_frame(ax)
+def layer_norm_bars(steps):
+    """What LayerNorm makes of two vectors: {step: their rows}, one scale a step."""
+    names = ("x", "its twin,\n5x + 100")
+    figure, axes = panels(7.6, 4.0, len(names), len(steps), sharey="col")
+    said = []
+    for column, (title, rows) in zip(axes.T, steps.items()):
+        column[0].set_title(title, pad=10)
+        said.append(f"{title}: " + " and ".join(map(listing, rows)))
+        for ax, values in zip(column, rows):
+            last = title == list(steps)[-1]
+            bars_of_a_vector(ax, values, VIOLET if last else PALE["norm"])
+    for ax, name in zip(axes[:, 0], names):
+        ax.set_ylabel(name, rotation=0, ha="right", va="center", labelpad=10)
     figure.alternative = (
-        f"Bars of {rows[0]} and of its twin {rows[1]}: after LayerNorm both are "
-        f"{', '.join(f'{value:.2f}' for value in normed[0])}, with mean 0."
+        f"Bars of a vector and of its twin, step by step. {'; '.join(said)}. "
+        "After the last step both are alike."
     )
     return figure
 
 
+def bars_of_a_vector(ax, values, colour):
+    """A bar a number, each with its number."""
+    ax.bar(range(len(values)), values, width=0.62, fc=colour, ec=VIOLET, lw=0.8)
+    ax.axhline(0, color=INK, lw=0.8)
+    for place, value in enumerate(values):
+        below = value < -0.005
+        look = {"ha": "center", "va": "top" if below else "bottom", "size": 9.5}
+        spot = {"xytext": (0, -2 if below else 2), "textcoords": "offset points"}
+        ax.annotate(listing([value]), (place, value), **spot, **look)
+    ax.set(xticks=[], yticks=[])
+    ax.margins(y=0.2)
+    without_frame(ax)
+
+
+def listing(values) -> str:
+    """Numbers of at most two decimals, with a true minus."""
+    texts = (f"{value:.2f}".rstrip("0").rstrip(".") for value in values)
+    return ", ".join(texts).replace("-", "\u2212")
+
+
 def norm_axes(sentences=2, T=4, d_model=8):
     """Which numbers share a mean: LayerNorm's of a token, BatchNorm's of a batch."""
-    figure, ax = canvas((-2.8, 20.4), (-10.2, 2.6), 0.33)
+    figure, ax = canvas((-2.8, 20.4), (-9.0, 2.6), 0.33)
     heads = (
         "LayerNorm: one token,\nall its numbers",
         "BatchNorm: one number,\nall tokens of the batch",
@@ -163,7 +172,7 @@ def norm_axes(sentences=2, T=4, d_model=8):
                     face = VIOLET if hit else PALE["norm"]
                     cell = Rectangle((left + i, y - t), 0.9, 0.86, fc=face, lw=0)
                     ax.add_patch(cell)
-        below = -4.6 * sentences + 0.5
+        below = -4.6 * sentences + 1.2
         text = "the numbers of each vector"
         ax.text(left + d_model / 2, below, text, ha="center", va="top", size=9.5)
     figure.alternative = (
@@ -177,46 +186,106 @@ def norm_axes(sentences=2, T=4, d_model=8):
 # What becomes of tokens with and without lanes
 
 
-def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6")):
-    """Cosines between tokens: {wiring: [matrix at the input, after layers ...]}."""
-    figure, axes = panels(7.2, 3.6, len(pictures), len(heads))
+def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6"), tokens=()):
+    """Cosines between tokens: {wiring: [matrix at the input, after layers ...]}; tokens
+    are their names."""
+    figure, axes = panels(7.2, 3.9 if tokens else 3.6, len(pictures), len(heads))
     shown, said = None, []
     for ax, head in zip(axes[0], heads):
         ax.set_title(head)
     for row, (name, matrices) in zip(axes, pictures.items()):
         for ax, matrix in zip(row, matrices):
             shown = ax.imshow(matrix.tolist(), cmap=weights_map(), vmin=0, vmax=1)
-            ax.set(xticks=[], yticks=[])
+            ax.set_xticks(range(len(tokens)), tokens)
+            ax.set_yticks(range(len(tokens)), tokens)
+            ax.tick_params(length=0)
             ax.spines[:].set(visible=True, color=LIGHT)
-        row[0].set_ylabel(name, labelpad=8)
+        row[0].set_ylabel(name, labelpad=8, size=10.5)
         least = ", ".join(f"{float(m.min()):.2f}" for m in matrices)
         said.append(f"{name}: {least}.")
     bar = figure.colorbar(shown, ax=axes, shrink=0.7, aspect=24, pad=0.025)
     bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
-    bar.set_ticks([0, 1], labels=["0: unrelated", "1: same direction"])
+    bar.set_ticks([0, 1], labels=["0 or less", "1: same direction"])
     bar.ax.tick_params(length=0)
     places = f"Cosines between all tokens at {', '.join(heads)}."
     figure.alternative = f"{places} The smallest: {' '.join(said)}"
     return figure
 
 
+def bets(probabilities, shares, tokens):
+    """What a model expects at some places, {place: probability of each token}, and how
+    often each token occurs."""
+    figure, axes = panels(7.4, 2.5, columns=len(probabilities), sharey=True)
+    for ax, (place, values) in zip(axes[0], probabilities.items()):
+        places = range(len(tokens))
+        ax.bar(places, values, width=0.62, color=WARNING, alpha=0.55, lw=0)
+        wide = {"marker": "_", "ms": 15, "mew": 2, "ls": "", "color": INK}
+        ax.plot(places, shares, **wide)
+        ax.set_xticks(places, tokens)
+        ax.tick_params(length=0)
+        ax.set_title(place)
+    axes[0, 0].set(ylabel="probability", yticks=[0, 0.1, 0.2], ylim=(0, 0.27))
+    look = {"textcoords": "offset points", "size": 9.5, "va": "center"}
+    top = max(range(len(tokens)), key=lambda i: shares[i])
+    spot = (top, shares[top])
+    axes[0, 0].annotate("its share of the answer", spot, xytext=(13, 4), **look)
+    said = "; ".join(
+        f"{place}: " + ", ".join(f"{t} {v:.2f}" for t, v in zip(tokens, values))
+        for place, values in probabilities.items()
+    )
+    figure.alternative = (
+        f"Bars of what the model expects. {said}. They follow the marks, which are how "
+        "often each token occurs in the answer."
+    )
+    return figure
+
+
+def sizes(lengths, largest):
+    """What grows with the layers: {wiring: typical size of the numbers on the lanes},
+    from the input on, and {wiring: mean largest weight of a token}, from layer 1 on."""
+    figure, axes = panels(7.6, 2.9, columns=2)
+    left, right = axes[0]
+    for ax, curves, first in ((left, lengths, 0), (right, largest, 1)):
+        for name, values in curves.items():
+            colour = WARNING if name == "no norms" else SERIES[0]
+            steps = range(first, first + len(values))
+            ax.plot(steps, values, "o-", ms=4, color=colour, lw=2, label=name)
+        ax.set(xlabel="after layer" if ax is left else "layer")
+        ax.set_xticks(steps)
+        label_ends(ax)
+    left.set_xticks(range(len(next(iter(lengths.values())))))
+    left.set(yscale="log", ylim=(0.7, None))
+    left.set_yticks([1, 10], ["1", "10"])
+    left.minorticks_off()
+    left.set_title("size of the numbers on the lanes")
+    right.set(ylim=(0, 1.05), yticks=[0, 0.5, 1])
+    right.set_title("largest weight of a token")
+    said = [
+        f"{name}: sizes {', '.join(f'{v:.1f}' for v in values)}, weights "
+        f"{', '.join(f'{v:.2f}' for v in largest[name])}."
+        for name, values in lengths.items()
+    ]
+    figure.alternative = f"Sizes and largest weights by layer. {' '.join(said)}"
+    return figure
+
+
 def race(curves, every=10, marks=((2.398, "guessing"),)):
     """Losses over steps, each the mean of `every`; marks are levels with a meaning. The
-    curve of "no lanes" is the wrong one."""
+    curve of "no norms" is the wrong one."""
     figure, axes = panels(7.2, 3.4)
     ax, said, colours = axes[0, 0], [], iter(SERIES)
     for name, means in curves.items():
         steps = [every * (i + 0.5) for i in range(len(means))]
-        colour = WARNING if name == "no lanes" else next(colours)
+        colour = WARNING if name == "no norms" else next(colours)
         ax.plot(steps, means, color=colour, lw=2, label=name)
-        said.append(f"{name} from {means[0]:.2f} to {means[-1]:.3f}")
+        said.append(f"{name} from {means[0]:.3g} to {means[-1]:.3g}")
     last = every * max(map(len, curves.values()))
     for level, text in marks:
         ax.plot([0, last], [level] * 2, color=GREY, lw=0.8, ls=DASHES, zorder=0)
         look = {"size": 9.5, "ha": "right", "va": "bottom", "color": "#5c5c66"}
         ax.text(last, 1.05 * level, text, **look)
-    ax.set(xlim=(0, last), ylim=(0.002, 8), yscale="log")
-    ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    ax.set(xlim=(0, last), yscale="log")
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.set(xlabel="training step", ylabel="loss, nats per token")
     label_ends(ax)
@@ -286,23 +355,22 @@ def stack(ax, x, names, N) -> float:
     return heights_of(len(names), len(names) - 1)[2] + STEP / 2
 
 
-def dependence(target, source, german=None, english=None):
-    """Which output of the decoder depends on which input: (T, T) and (T, S), zeros and
-    ones."""
-    german = german or "Die Katze verlor ihren Ball".split()
-    english = english or "The cat lost its ball .".split()
-    widths = {"width_ratios": [len(german), len(english)]}
-    figure, axes = panels(7.4, 2.9, columns=2, gridspec_kw=widths)
-    tables = ((target, german, "input of the decoder"), (source, english, "memory"))
-    for ax, (table, words, name) in zip(axes[0], tables):
-        rows = german if ax is axes[0, 0] else [""] * len(german)
-        weights_table(ax, 0.72 * table, rows, words, numbers=False)
+def dependence(tables):
+    """Which output of the decoder depends on which input: {name: zeros and ones (T,
+    S)}."""
+    widths = {"width_ratios": [table.shape[1] for table in tables.values()]}
+    figure, axes = panels(7.6, 2.5, columns=len(tables), gridspec_kw=widths)
+    said = []
+    for ax, (name, table) in zip(axes[0], tables.items()):
+        T, S = table.shape
+        rows = range(1, T + 1) if ax is axes[0, 0] else [""] * T
+        weights_table(ax, 0.72 * table, rows, range(1, S + 1), numbers=False)
         ax.set_xlabel(name)
-        for label in ax.get_xticklabels():
-            label.set(rotation=35, ha="left", rotation_mode="anchor")
-    axes[0, 0].set_ylabel("output at")
+        said.append(f"{name}: {int(table.sum())} of {T * S}")
+    axes[0, 0].set_ylabel("output at place")
     figure.alternative = (
-        "Blue is where an output of the decoder depends on an input: on its own and "
-        "earlier target words, and on every word of the source."
+        "Blue is where an output of the decoder depends on an input. "
+        f"{'; '.join(said)}. With its mask an output depends on its own and earlier "
+        "places of the target alone."
     )
     return figure
