@@ -70,18 +70,20 @@ from transformer.models.recording import Change
 #
 # The second tool is `edit`. It takes a function, and the model goes on with what that returns instead of what it computed. For example, this function makes one word look wherever we want:
 
-# %% tags=["active-ipynb"]
-# def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
-#     """An edit of "...weights": row rows[b] of this head looks at columns[b].
-#
-#     rows: (B,), one for each sentence; columns: (B, S), weights that sum to 1.
-#     """
-#
-#     def change(weights):  # (B, h, T, S)
-#         weights[torch.arange(len(rows)), head, rows] = columns
-#         return weights
-#
-#     return change
+
+# %%
+def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
+    """An edit of "...weights": row rows[b] of this head looks at columns[b].
+
+    rows: (B,), one for each sentence; columns: (B, S), weights that sum to 1.
+    """
+
+    def change(weights):  # (B, h, T, S)
+        weights[torch.arange(len(rows)), head, rows] = columns
+        return weights
+
+    return change
+
 
 # %% [markdown]
 # ## Is looking using?
@@ -158,15 +160,17 @@ from transformer.models.recording import Change
 #
 # We met the owner head because we had looked at it. To find others, we silence one head after the other and count what breaks, which the field calls **ablation**. We take all 111 bundled sentences in which another noun would need the other stem, give the model the German up to the possessive, and let it write one word. How many stems and how many endings are right?
 
-# %% tags=["active-ipynb"]
-# def silent(head: int) -> Change:
-#     """An edit of "...heads": this head puts out zeros."""
-#
-#     def change(heads):  # (B, h, T, d_v)
-#         heads[:, head] = 0.0
-#         return heads
-#
-#     return change
+
+# %%
+def silent(head: int) -> Change:
+    """An edit of "...heads": this head puts out zeros."""
+
+    def change(heads):  # (B, h, T, d_v)
+        heads[:, head] = 0.0
+        return heads
+
+    return change
+
 
 # %% tags=["active-ipynb"]
 # examples = [*read_bundled("validation"), *read_bundled("test")]
@@ -263,20 +267,22 @@ from transformer.models.recording import Change
 #
 # Run the model twice, once as it is, and once with the owner head turned, so that it wants the other stem. Now take what the four heads put out in the second run, at this one step, and paste it into the first. That is **activation patching**. If the word changes, the pasted numbers carried the owner.
 
-# %% tags=["active-ipynb"]
-# def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
-#     """An edit of "...heads": in row rows[b] these heads put out what they do in donor.
-#
-#     rows: (B,), one for each sentence; donor: (B, h, T, d_v), of another run.
-#     """
-#
-#     def change(outputs):  # (B, h, T, d_v)
-#         sentences = torch.arange(len(rows))
-#         for head in heads:
-#             outputs[sentences, head, rows] = donor[sentences, head, rows]
-#         return outputs
-#
-#     return change
+
+# %%
+def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
+    """An edit of "...heads": in row rows[b] these heads put out what they do in donor.
+
+    rows: (B,), one for each sentence; donor: (B, h, T, d_v), of another run.
+    """
+
+    def change(outputs):  # (B, h, T, d_v)
+        sentences = torch.arange(len(rows))
+        for head in heads:
+            outputs[sentences, head, rows] = donor[sentences, head, rows]
+        return outputs
+
+    return change
+
 
 # %% [markdown]
 # What do you expect from one head, and what from four?
