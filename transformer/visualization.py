@@ -210,7 +210,7 @@ def silent(head: int) -> Change:
 #     print(f"... {german} | {after}, instead of {before}")
 
 # %% [markdown]
-# Not one of them is a wrong possessive. The model writes a verb, or the first piece of one (*ges-ucht*), and mostly the very verb with which the clause ends. German puts the verb last in a subordinate clause, and here it comes too early. In all, 23 words change, and 19 of them to a word that is due later ([evidence 19.4](evidence/19_visualization.ipynb)). Our bars called this head a helper of stem and ending. It helps with neither: it keeps the words in order.
+# Not one of them is a wrong possessive. In nearly all the model writes a verb, or the first piece of one (*ges-ucht*), and mostly the very verb with which the clause ends. German puts the verb last in a subordinate clause, and here it comes too early. In all, 23 words change, and 19 of them to a word that is due later ([evidence 19.4](evidence/19_visualization.ipynb)). Our bars called this head a helper of stem and ending. It helps with neither: it keeps the words in order.
 #
 # ## Four words from two heads
 #

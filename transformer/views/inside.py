@@ -152,8 +152,7 @@ def crossing(maps, layer, head, word):
     place = rows.index(word)
     heads = [f"{ordinal(i)} head, {word}" for i in range(len(tables))]
     high = len(rows), len(heads)
-    options = {"sharex": True, "height_ratios": high}
-    figure, axes = panels(7.0, 0.36 * sum(high) + 1.1, 2, **options)
+    figure, axes = panels(7.0, 0.34 * sum(high) + 1.1, 2, height_ratios=high)
     for ax, table, names in zip(
         axes[:, 0], (tables[head], tables[:, place]), (rows, heads)
     ):
@@ -230,15 +229,14 @@ def across(ax):
     box(ax, (11.3, -0.1), (3.8, 0.6), "Die Katze verlor ...")
     box(
         ax,
-        (9.9, 3.1),
-        (2.4, 1.1),
-        "cross-attention:\nfour heads",
+        (9.9, 2.95),
+        (2.4, 1.4),
+        "cross-attention:\nfour heads of\nthe 2nd layer",
         "attention",
         size=9.5,
     )
-    ax.text(15.4, 3.65, "2nd layer", color=GREY, size=9.5, rotation=90, va="center")
     for points in (
-        [(6.0, 5.3), (6.0, 5.75), (11.1, 5.75), (11.1, 4.2)],
+        [(6.0, 5.3), (6.0, 5.75), (11.1, 5.75), (11.1, 4.4)],
         [(12.35, 3.65), (13.0, 3.65)],
     ):
         *before, last, end = points
