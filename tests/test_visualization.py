@@ -67,8 +67,8 @@ from transformer.models.maps import (
     maps_of_pair,
     words_and_groups,
 )
-from transformer.models.recording import cache, edit
 from transformer.models.probing import encoder_layers, linear_probe, read_off
+from transformer.models.recording import cache, edit
 from transformer.visualization import paste, silent, turned
 
 KINDS = ("encoder", "decoder", "cross")

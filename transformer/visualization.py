@@ -11,9 +11,7 @@
 #
 # *Figures 3 to 5 of the paper. Reading takes about 20 minutes, running a minute.*
 #
-# Here are two English sentences that differ in one word. The model that ships with this book translates one of them right and the other wrong.
-#
-# The mistake is in the German word for "its", which has two parts. The stem says who owns: *ihr-* if the owner's noun is feminine, like the cat's, and *sein-* if it is masculine or neuter, like the garden's and the house's. The ending agrees with what is owned: *-en* for a ball, which is masculine here, and *-e* for anything feminine. So the cat's ball is *ihren Ball*. Nobody gave the house a ball. Why does the model?
+# Two English sentences differ in one word, and the model that ships with this book translates one right and the other wrong. The mistake is in the German word for "its". Its stem says who owns: *ihr-* if the owner's noun is feminine, like the cat's, and *sein-* otherwise, as for a garden or a house. Its ending agrees with what is owned: *-en* for a ball, which is masculine, and *-e* for anything feminine. So the cat's ball is *ihren Ball*. Nobody gave the house a ball. Why does the model?
 
 # %% tags=["active-ipynb", "hide-input"]
 # import sys
@@ -52,12 +50,12 @@ from transformer.models.recording import Change
 # %% [markdown]
 # *Thicker arcs are larger weights of the third head in the encoder's first layer: beside the garden "its" leans towards the cat, and beside the house it looks at the house.*
 #
-# The head looks where the German goes wrong. That is a suspicion, and not yet a proof: a thermometer, too, shows what it does not cause. The paper ends with such pictures and leaves it there. We shall do what a mechanic does: open the model, move one part at a time, and watch what comes out.
+# The head looks where the German goes wrong. That is a suspicion, and not yet a proof: a thermometer, too, shows what it does not cause. The paper ends with such pictures. We shall go on as a mechanic would, and move one part at a time.
 
 # %% [markdown]
 # ## Every number has a name
 #
-# We need two tools. The first is `cache`. Everything that the model computes on its way has a name, and inside a `with` block `cache` keeps what you name:
+# Everything that the model computes on its way has a name. Inside a `with` block, `cache` keeps what you name:
 
 # %% tags=["active-ipynb"]
 # with cache(model, "encoder.0.self_attention.*") as seen:
@@ -66,9 +64,9 @@ from transformer.models.recording import Change
 #     print(f"{point:8}", tuple(seen[f"encoder.0.self_attention.{point}"].shape))
 
 # %% [markdown]
-# Queries meet keys and give scores, softmax makes weights of them, and each of the four heads puts out 32 numbers for each of the ten tokens, the end mark among them. What they put out is added to the **residual stream**, the vector that runs past all layers ([chapter 3](03_stacks.ipynb)). In code, layers and heads count from 0. In the text they are the first, the second and so on: head 2 of `encoder.0` is the third head of the first layer.
+# Queries meet keys and give scores, softmax makes weights of them, and each of the four heads puts out 32 numbers for each of the ten tokens, the end mark among them. In code, layers and heads count from 0, and in the text they are the first, the second and so on: head 2 of `encoder.0` is the third head of the first layer.
 #
-# The second tool is `edit`. It takes a function, and the model goes on with what that returns instead of what it computed. For example, this function makes one word look wherever we want:
+# The second tool is `edit`. It takes a function, and the model goes on with what that returns. For example, this one makes a word look wherever we want:
 
 
 # %%
@@ -88,7 +86,7 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 # %% [markdown]
 # ## Is looking using?
 #
-# Now we can ask. In the house, we make "its" look at the cat. In the garden, we make it look at the garden. That is one row of one head, and the model has 24 heads. If this head is a thermometer, the German stays as it is. What do you expect?
+# In the house, we make "its" look at the cat, and in the garden at the garden. That is one row of one of the model's 24 heads. If this head is a thermometer, the German stays as it is. What do you expect?
 
 # %% tags=["active-ipynb"]
 # def its_at(noun, sentence, head):
@@ -117,7 +115,7 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 #
 # So why does "its" fall for the house, and not for the garden? In the first layer a vector holds a word and its place, and knows nothing yet of the sentence. So the score of a noun can depend only on *which* noun it is and *where* it is, as if each had its price. And the cat's price is the same in both sentences.
 #
-# That makes a bold prediction. Put *any* noun in the place of the house and compare its score with the cat's: the higher one decides the German. We try all masculine and neuter nouns that are a single token, so that every word keeps its place.
+# That makes a bold prediction: put *any* noun in the place of the house, and whichever scores higher, the noun or the cat, decides the German. We try all masculine and neuter nouns that are a single token, so that every word keeps its place.
 
 # %% tags=["active-ipynb"]
 # nouns = gold.one_token_nouns(tokenizer, "mn")
@@ -153,12 +151,12 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 # print(f"that never do: {(lead > 0)[~owner].sum()} of {(~owner).sum()}")
 
 # %% [markdown]
-# So somebody did give the house something. Six training sentences are like *A house that lost the gate needs its door*, and gardens never own anything. The list is rough: cats own twice as often as houses and still cost less, only in part because they come later in our sentence. What the head knows is not grammar but, roughly, who usually owns. As a guess that is good: in new sentences the head finds nine owners in ten, about as many as a plain table of likely owners ([evidence 19.1](evidence/19_visualization.ipynb)).
+# So somebody did give the house something: six sentences are like *A house that lost the gate needs its door*. Gardens never own anything. The list is rough, for cats own twice as often as houses and still score less, only in part because of their place. What the head knows is not grammar but, roughly, who usually owns. That finds nine owners in ten in new sentences ([evidence 19.1](evidence/19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Which heads matter? Silence them one by one
 #
-# We met the owner head because we had looked at it. To find others, we silence one head after the other and count what breaks, which the field calls **ablation**. We take all 111 bundled sentences in which another noun would need the other stem, give the model the German up to the possessive, and let it write one word. How many stems and how many endings are right?
+# Are there other such heads? We silence one after the other and count what breaks, which the field calls **ablation**. In 111 sentences that the model was not trained on, another noun would need the other stem. We give the German up to the word for "its", and let the model write that word. How many stems and how many endings are right?
 
 
 # %%
@@ -197,7 +195,7 @@ def silent(head: int) -> Change:
 # assert noun_head["ending"] < 0.5 and noun_head["stem"] > 0.9
 
 # %% [markdown]
-# The other 21 heads can be silenced, one at a time, and hardly a word suffers. Two heads of the encoder share the work: the owner head carries the stem, and another the ending. We call that one the **noun head**, because it looks from articles and possessives to their nouns. And the third bar, in the decoder: does it help with both?
+# Silence any of the other 21, and hardly a word suffers. Two heads of the encoder share the work: the owner head carries the stem, and another the ending. We call that one the **noun head**, because it looks from "the" and "its" to the noun behind. And the third bar, in the decoder: does it help with both?
 
 # %% [markdown]
 # ## The third bar is something else
@@ -210,11 +208,11 @@ def silent(head: int) -> Change:
 #     print(f"... {german} | {after}, instead of {before}")
 
 # %% [markdown]
-# Not one of them is a wrong possessive. In nearly all the model writes a verb, or the first piece of one (*ges-ucht*), and mostly the very verb with which the clause ends. German puts the verb last in a subordinate clause, and here it comes too early. In all, 23 words change, and 19 of them to a word that is due later ([evidence 19.4](evidence/19_visualization.ipynb)). Our bars called this head a helper of stem and ending. It helps with neither: it keeps the words in order.
+# Not one of them is a wrong possessive. In nearly all the model writes a verb, or the first piece of one (*ges-ucht*), and mostly the very verb with which the clause ends. German puts the verb last in a subordinate clause, and here it comes too early. Of 23 changed words 19 are due later in the sentence ([evidence 19.4](evidence/19_visualization.ipynb)). This head helps with neither stem nor ending. It keeps the words in order.
 #
 # ## Four words from two heads
 #
-# If one head carries the stem and the other the ending, we can order any possessive that we like. Take a sentence with two possible owners, the cat and the dog (*der Hund*, masculine), and two things, the ball and the bag (*die Tasche*, feminine). We turn the owner head to an owner, and the noun head to a thing:
+# If one head carries the stem and the other the ending, we can order any possessive that we like. Take a sentence with two possible owners, the cat and the dog (masculine), and two things, the ball and the bag (feminine). We turn the owner head to an owner, and the noun head to a thing:
 
 # %% tags=["active-ipynb"]
 # sentence = "The cat that hid the bag near the dog lost its ball."
@@ -228,12 +226,12 @@ def silent(head: int) -> Change:
 #             print(f"{owner}, {thing}:", *translate(model, tokenizer, [sentence]))
 
 # %% [markdown]
-# Two switches, four words: *ihren*, *ihre*, *seinen*, *seine*. (The second and the fourth line are wrong on purpose, because a ball is masculine whatever we do to a head.) A sentence picked by hand proves little. In 500 new sentences for each, the stem follows the owner head in 82% and the ending follows the noun head in 94%; no other head of the encoder is followed in more than 6% ([evidence 19.5](evidence/19_visualization.ipynb)).
+# Two switches, four words: *ihren*, *ihre*, *seinen*, *seine*. (A ball is masculine whatever we do to a head, so *ihre* and *seine* are wrong on purpose.) A sentence picked by hand proves little. In 500 new sentences for each, the stem follows the owner head in 82% and the ending the noun head in 94%, and hardly any word follows another head of the encoder ([evidence 19.5](evidence/19_visualization.ipynb)).
 
 # %% [markdown] tags=["question-32"]
 # ## What does one vector hold?
 #
-# So "its" starts out knowing only "its" and its place. The first layer should add whose it is, and the second what is owned. Can we read that off the vector? A **probe** is a small classifier that tries to: it learns from labelled vectors and is tested in sentences that it has not seen. Ours can draw only straight borders, which is all that a head's matrices could use, too.
+# If this is right, the vector of "its" learns in the first layer whose it is, and in the second what is owned. A **probe**, a small classifier trained on labelled vectors, tries to read that off in sentences that it has not seen:
 
 # %% tags=["active-ipynb"]
 # read = probing.read_off(model, tokenizer, read_bundled("train"), examples)
@@ -242,7 +240,7 @@ def silent(head: int) -> Change:
 # %% [markdown]
 # *Each number is the share that the probe reads right, beside always giving the commonest answer. In the rows of "its" the owner appears in the first layer, and what is owned is complete in the second: each in the layer of its head.*
 #
-# A probe says what is *there*, and not what is *used*. In the second row "the" mostly knows its noun's gender after the first layer, and yet the German articles need the noun head, which comes after ([evidence 19.7](evidence/19_visualization.ipynb)).
+# A probe says what is *there*, and not what is *used*. In the second row "the" mostly knows its noun's gender after the first layer, and yet German articles need the noun head, which comes later ([evidence 19.7](evidence/19_visualization.ipynb)).
 
 # %% [markdown] tags=["question-17"]
 # ## What does the decoder take from the encoder?
@@ -263,9 +261,9 @@ def silent(head: int) -> Change:
 # print(Counter(blind).most_common(4))
 
 # %% [markdown]
-# *Auf*, full stops, commas: hardly a possessive is left. It is the trap of the third bar once more. The model has not lost whose ball it is. It has lost the sentence, and no longer knows that a possessive is due. We need a question that leaves everything else alone.
+# *Auf*, full stops, commas: it is the trap of the third bar once more. The model has lost not only whose ball it is but the sentence, and no longer knows which word is due. We need a question that leaves all else alone.
 #
-# Run the model twice, once as it is, and once with the owner head turned, so that it wants the other stem. Now take what the four heads put out in the second run, at this one step, and paste it into the first. That is **activation patching**. If the word changes, the pasted numbers carried the owner.
+# Run the model as it is, and again with the owner head turned, so that it wants the other stem. Take what the four heads put out in the second run, at this one step, and paste it into the first. That is **activation patching**. If the word changes, the pasted numbers carried the owner.
 
 
 # %%
@@ -305,7 +303,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # assert follow == turning > 80 and pasted == wanted
 
 # %% [markdown]
-# With all four, every word follows, and none of them breaks. With one, hardly any: the four bring the same message, and like votes they add up. So that is why the bars were blind. **Silence one head, and the other three still say it.** Any other choice of one, two or three gives much the same picture, and the four heads of the decoder's first layer carry nothing of it ([evidence 19.8](evidence/19_visualization.ipynb)).
+# With all four pasted, every word follows. With one, hardly any: all four bring the same message, and like votes they add up. That is why the bars were blind. **Silence one head, and the other three still say it** ([evidence 19.8](evidence/19_visualization.ipynb)).
 #
 # ## The circuit of one word
 #
@@ -322,17 +320,15 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # %% [markdown]
 # ## What do the paper's pictures show?
 #
-# They show heads of the fifth of six encoder layers. In Figure 3 many heads reach from *making* far ahead to *more difficult*, the rest of the phrase. In Figure 4 two heads look from *its* to *Law* and *application*. In Figure 5 two heads seem to follow the structure of the sentence. We have met relatives of the last two, the owner head and the noun head. The first has one in our decoder: a head that finds the first half of a divided verb when the second half is due ([evidence 19.9](evidence/19_visualization.ipynb)).
-#
-# The heads of Figure 4 are "apparently involved" in finding who *its* is, as the authors write. They chose the word well, because they had only looked.
+# They are of three kinds, all from the fifth of six encoder layers. In Figure 3 heads reach from *making* far ahead to *more difficult*. In Figure 4 two heads look from *its* to *Law* and *application*, as our owner head does. In Figure 5 two heads seem to follow the structure of the sentence, as our noun head does. Its authors write that the heads of Figure 4 are "apparently involved" in finding what *its* refers to. They chose the word well, because they had only looked.
 
 # %% [markdown] tags=["question-08"]
-# Of Figure 5 they say that the heads "clearly learned to perform different tasks", as you would expect of the filters of a convolution. Ours did so only in part: two of eight heads in the encoder have a task that no other does, and for the rest we found none ([evidence 19.11](evidence/19_visualization.ipynb)).
+# The heads of Figure 5 "clearly learned to perform different tasks", as one would expect of the filters of a convolution. In our encoder two of eight heads have a task that no other does, and for the rest we found none ([evidence 19.11](evidence/19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Where to go on
 #
-# What we did by hand is a field, **mechanistic interpretability**. Voita et al. (2019) removed 38 of 48 encoder heads from a translator for 0.15 BLEU, and those with a clear task went last; Michel et al. (2019) removed 20% of a translator's heads, and 40% of BERT's, without much loss. Wang et al. (2023) traced how GPT-2 completes a sentence with a name through 26 heads, and some of them, like our four, stand in for others that are silenced. To read a decoder layer by layer, try the **logit lens**, `logit_lens(model, tokenizer, source, target)` (nostalgebraist, 2020).
+# What we did is a field, **mechanistic interpretability**. Voita et al. (2019) cut 38 of 48 encoder heads from a translator for 0.15 BLEU, those with a clear task last, and Michel et al. (2019) removed 20 to 40% of heads without much loss. Wang et al. (2023) traced how GPT-2 finds a name through 26 heads, some of which stand in for others that are silenced. The **logit lens** (nostalgebraist, 2020) reads a decoder layer by layer: `logit_lens(model, tokenizer, source, target)`.
 
 # %% [markdown]
 # ## What to keep
@@ -348,10 +344,10 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 #
 # <details><summary>Answer</summary>
 #
-# Only differences count. Beside the garden it is $1/(1 + e^{-0.4}) = 1/1.67 = 0.60$, and beside the house $1/(1 + e^{3.5}) = 1/34 = 0.03$. In the first picture the garden and the cat share what is left after the other words in just this ratio.
+# Only differences count. Beside the garden it is $1/(1 + e^{-0.4}) = 1/1.67 = 0.60$, and beside the house $1/(1 + e^{3.5}) = 1/34 = 0.03$. The first picture has the same ratios.
 # </details>
 #
-# **2. In code.** A silent head puts out zeros, which the layers above it never met in training. A gentler way lets the head look evenly at all words of its sentence, padding left out. Write that edit of its weights.
+# **2. In code.** A silent head puts out zeros, which the layers above never met in training. More gently, let the head look evenly at all words of its sentence, padding left out. Write that edit of its weights.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.visualization import check_even_head
@@ -374,10 +370,10 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 #     return weights
 # ```
 #
-# A single sentence has no padding. So with `lambda weights: even_head(weights, 2, torch.ones(1, 10))` as an edit of `encoder.0.self_attention.weights` you can translate the garden's sentence, and German says *seinen* again.
+# Try it on the garden's sentence, which has ten tokens and no padding: `lambda weights: even_head(weights, 2, torch.ones(1, 10))` is an edit of `encoder.0.self_attention.weights`.
 # </details>
 #
-# **3. To think about.** While the decoder writes the possessive, the fourth head of its second layer looks at the *German* owner in three of four sentences. Silence it, and not one stem more is lost. You know by now why that acquits nobody. This cell asks otherwise: it gives the decoder a beginning with another owner than the English has. What do you expect, and what would each answer prove?
+# **3. To think about.** When the possessive is due, one head of the decoder mostly looks at the *German* owner. Silence it, and no stem is lost, which acquits nobody, as you know by now. This cell asks otherwise: it begins the German with another owner than the English has. What would each outcome prove?
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -395,7 +391,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The stem follows the English owner and not the German one. So in these sentences no part that reads the German beginning decides the stem, however many there are and whatever they look at: changing the input changes all of them at once. It does not prove that the head does nothing. It may do another job, or help where the English is in doubt. To find out, paste what it puts out in one run into another, in many sentences.
+# The stem follows the English owner, not the German one. Another beginning changes the input of every head that reads it, so in these sentences none of them decides the stem, not even together. The head may still have another job, or help where the English is in doubt. To find out, paste what it puts out from one run into another, in many sentences.
 # </details>
 #
 # **Next.** [Chapter 20](20_speed.ipynb) asks how fast all this can be.
