@@ -48,21 +48,18 @@ def crossings(side: Turned, layer: int) -> list[dict]:
     """Heads of a cross-attention silenced, and pasted from the run with another owner."""
     name = attention_name("cross", layer) + ".heads"
     owner, head = OWNER_HEAD
-    untouched = side.words()
     turn = {attention_name("encoder", owner) + ".weights": side.to(head)}
     with edit(side.model, turn), cache(side.model, name) as seen:
-        wanted = gold.next_words(side.model, side.tokenizer, side.encoded)
-    moved = [before != after for before, after in zip(untouched, wanted)]
+        gold.next_words(side.model, side.tokenizer, side.encoded)
     rows = []
     for heads in choices(side.model.config.h):
         place = {"layer": layer + 1, "heads": [head + 1 for head in heads]}
         pasted = side.words(name, paste(heads, side.encoded.steps, seen[name]))
         silent = side.words(name, silence(heads))
         for what, words in (("pasted", pasted), ("silent", silent)):
-            follows = [w == to for w, to, some in zip(words, wanted, moved) if some]
             possessive = [gold.stem_and_ending(word) != ("", "") for word in words]
-            row = scored("follows", follows) | scored("possessive", possessive)
-            rows.append({"what": what, **place, **row} | side.score(words))
+            row = scored("possessive", possessive) | side.score(words)
+            rows.append({"what": what, **place} | row)
     return rows
 
 
