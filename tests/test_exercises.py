@@ -75,7 +75,6 @@ MISTAKES = {
     "receptive_field": ("field + (k - 1) * gap", "field + k * gap"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
-    "rollout": ("(layer + identity) / 2 @ found", "found @ (layer + identity) / 2"),
     "beam_step": ("(log_p + more,", "(more,"),
     "tie": ("log_q / log_p", "log_p / log_q"),
     "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
