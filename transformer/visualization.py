@@ -9,11 +9,11 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/19_visualization.ipynb)
 #
-# *Figures 3 to 5 of the paper. Reading takes about 20 minutes, running a minute.*
+# *Figures 3 to 5 of the paper. Reading takes about 25 minutes, running a minute.*
 #
 # Two English sentences differ in one word, and the model that ships with this book translates one right and the other wrong. The mistake is in the German word for "its". Its stem says who owns: *ihr-* if the owner's noun is feminine, like the cat's, and *sein-* otherwise, as for a garden or a house. Its ending agrees with what is owned: *-en* for a ball, which is masculine, and *-e* for anything feminine. So the cat's ball is *ihren Ball*. Nobody gave the house a ball. Why does the model?
 
-# %% tags=["active-ipynb", "hide-input"]
+# %% tags=["active-ipynb"]
 # import sys
 #
 # if "google.colab" in sys.modules:
