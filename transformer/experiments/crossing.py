@@ -1,10 +1,10 @@
-"""Over which heads the owner reaches the decoder, and what its vectors hold: notebook 19's second
+"""Over which heads owner and owned reach the decoder, and what its vectors hold: notebook 19's second
 record, data/runs/crossing.json.
 
     python -m transformer.experiments.crossing        two minutes of one core
 
-In the 500 new sentences of `transformer.experiments.circuit` the owner head is turned to the other
-noun. What heads of the cross-attention put out in that run, at the step that writes the possessive,
+In the new sentences of `transformer.experiments.circuit`, 500 of each kind, the owner head or the
+noun head is turned to another noun. What heads of the cross-attention put out in that run, at the step that writes the possessive,
 is pasted into the untouched run: each choice of heads, layer by layer; or they are silenced. The
 probes learn from bundled training sentences, and read in those of validation and test.
 """
@@ -25,7 +25,7 @@ from transformer.models.probing import labelled, linear_probe
 from transformer.models.recording import cache, edit
 from transformer.visualization import paste
 
-OWNER_HEAD = 0, 2  # layer and head, from 0
+TURNED = {"owner": (0, 2), "owned": (1, 0)}  # layer and head of the encoder, from 0
 
 
 def choices(h: int) -> Iterator[list[int]]:
@@ -44,16 +44,20 @@ def silence(heads: list[int]):
     return change
 
 
-def crossings(side: Turned, layer: int) -> list[dict]:
-    """Heads of a cross-attention silenced, and pasted from the run with another owner."""
+def crossings(side: Turned, turn_to: str, layer: int) -> list[dict]:
+    """Heads of a cross-attention silenced, and pasted from the run with a head turned."""
     name = attention_name("cross", layer) + ".heads"
-    owner, head = OWNER_HEAD
-    turn = {attention_name("encoder", owner) + ".weights": side.to(head)}
+    below, head = TURNED[turn_to]
+    turn = {attention_name("encoder", below) + ".weights": side.to(head)}
     with edit(side.model, turn), cache(side.model, name) as seen:
         gold.next_words(side.model, side.tokenizer, side.encoded)
     rows = []
     for heads in choices(side.model.config.h):
-        place = {"layer": layer + 1, "heads": [head + 1 for head in heads]}
+        place = {
+            "turn": turn_to,
+            "layer": layer + 1,
+            "heads": [head + 1 for head in heads],
+        }
         pasted = side.words(name, paste(heads, side.encoded.steps, seen[name]))
         silent = side.words(name, silence(heads))
         for what, words in (("pasted", pasted), ("silent", silent)):
@@ -103,9 +107,13 @@ def measure(folder: Path, device: str) -> list[dict]:
     """All rows of the record."""
     model, tokenizer = load()
     genders = gold.read_genders()
-    _, turns, _ = draw(SENTENCES, genders)
-    side = Turned(model, tokenizer, turns)
-    rows = [row for layer in range(model.config.N) for row in crossings(side, layer)]
+    _, *turns = draw(SENTENCES, genders)
+    rows = [
+        row
+        for turn_to, some in zip(TURNED, turns)
+        for layer in range(model.config.N)
+        for row in crossings(Turned(model, tokenizer, some), turn_to, layer)
+    ]
     return rows + probes(model, tokenizer, genders)
 
 
