@@ -1,12 +1,13 @@
-"""Over which heads owner and owned reach the decoder, and what its vectors hold: notebook 19's second
-record, data/runs/crossing.json.
+"""Over which heads owner and owned reach the decoder, and what its vectors hold: evidence 19's record
+data/runs/crossing.json.
 
     python -m transformer.experiments.crossing        two minutes of one core
 
 In the new sentences of `transformer.experiments.circuit`, 500 of each kind, the owner head or the
-noun head is turned to another noun. What heads of the cross-attention put out in that run, at the step that writes the possessive,
-is pasted into the untouched run: each choice of heads, layer by layer; or they are silenced. The
-probes learn from bundled training sentences, and read in those of validation and test.
+noun head is turned to another noun. What heads of the cross-attention put out in that run, at the
+step that writes the possessive, is pasted into the untouched run: each choice of heads, layer by
+layer; or they are silenced. The probes learn from bundled training sentences, and read in those of
+validation and test.
 """
 
 from collections.abc import Iterator
