@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from transformer import views
+from transformer.models.maps import AttentionMaps
 from transformer.views import plotting, style, words
 from transformer.views.evidence import listed, shown, with_interval, with_p
 from transformer.views.labels import spread
@@ -31,21 +32,32 @@ WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
     "circuit_diagram": views.circuit_diagram,
-    "probes": lambda: views.probes({"noun": [0.9, 1.0]}, ["below", "above"], [0.4]),
-    "rivals": lambda: views.rivals({"hat": (-7.8, True), "dog": (3.7, False)}, ["hat"]),
+    "crossing": lambda: views.crossing(
+        AttentionMaps(
+            [*WORDS, "."], [*WORDS, "."], *[torch.eye(5).expand(2, 3, 5, 5)] * 3
+        ),
+        layer=1,
+        head=2,
+        word="his",
+    ),
+    "probes": lambda: views.probes({"noun": [0.4, 0.9, 1.0]}, ["below", "above"]),
+    "rivals": lambda: views.rivals(["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"]),
     "silenced": lambda: views.silenced(
         {
-            part: {
-                (kind, layer, head): 0.9 - 0.5 * (kind == "cross" and layer == head)
-                for kind in ("encoder", "decoder", "cross")
-                for layer in (1, 2)
-                for head in (1, 2)
+            (f"{side}.{layer}.{part}_attention.heads", head): {
+                "stem": 0.9 - 0.5 * (part == "cross" and layer == head),
+                "ending": 0.9,
             }
-            for part in ("stem", "ending")
+            for side, part in (
+                ("encoder", "self"),
+                ("decoder", "self"),
+                ("decoder", "cross"),
+            )
+            for layer in (0, 1)
+            for head in (0, 1)
         },
         {"stem": 0.9, "ending": 0.9},
     ),
-    "three_heads": lambda: views.three_heads([("mine", WORDS, 2, EYE[0])] * 3),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
     "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
     "splitting_heads": views.splitting_heads,
@@ -185,6 +197,14 @@ def test_numbers_of_evidence():
         "| r | 1.5 | x |",
         "| s | 2.0 | y |",
     ]
+
+
+@pytest.mark.parametrize(
+    "place, name",
+    [(0, "1st"), (1, "2nd"), (2, "3rd"), (3, "4th"), (10, "11th"), (20, "21st")],
+)
+def test_places_count_from_the_first(place, name):
+    assert style.ordinal(place) == name
 
 
 # Captions

@@ -17,20 +17,24 @@ from transformer import (
 from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
 from transformer.data import WORD, Tokenizer, collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
-from transformer.experiments.circuit import paste
 from transformer.fast.attention import MultiHeadAttention
 from transformer.models import head_scores
 from transformer.models.gold import (
     Turn,
+    changed,
     determiners,
     encode_turns,
+    following,
     labelled_vectors,
     likeliest_owner,
     made_up,
     next_words,
     noun_turns,
+    one_token_nouns,
+    owner_counts,
     owner_shares,
     owner_turns,
+    parts_right,
     probe_accuracy,
     read_genders,
     references,
@@ -63,8 +67,9 @@ from transformer.models.maps import (
     maps_of_pair,
     words_and_groups,
 )
+from transformer.models.probing import encoder_layers, linear_probe, read_off
 from transformer.models.recording import cache, edit
-from transformer.visualization import encoder_layers, linear_probe, silent, turned
+from transformer.visualization import paste, silent, turned
 
 KINDS = ("encoder", "decoder", "cross")
 PAIRS = [
@@ -563,7 +568,8 @@ def test_edited_heads(bias):
             expected[b, row] += other - parts[1][b, row]
         torch.testing.assert_close(after, expected)
         vectors = torch.stack([values[0, 1, 0], values[1, 1, 2]])
-        with edit(attention, {"heads": paste(1, rows, vectors)}):
+        donor = vectors[:, None, None].expand(-1, 3, 4, -1)
+        with edit(attention, {"heads": paste([1], rows, donor)}):
             torch.testing.assert_close(attention(x, x, x), after)
         with pytest.raises(RuntimeError), edit(attention, {"heads": silent(1)}):
             raise RuntimeError
@@ -676,6 +682,51 @@ def test_turning_a_head_turns_the_german(bundled):
     assert follows(2) > 0.6 and follows(0) < 0.3
 
 
+def test_what_heads_bring_is_pasted_into_another_run(bundled):
+    """All four heads of the upper cross-attention bring the owner, and one alone does not."""
+    model, tokenizer = bundled
+    name = "decoder.1.cross_attention.heads"
+    turns = encode_turns(tokenizer, owner_turns(read_bundled("test"), read_genders()))
+    before = next_words(model, tokenizer, turns)
+    turn = turned(2, turns.rows, turns.columns)
+    with edit(model, {"encoder.0.self_attention.weights": turn}):
+        with cache(model, name) as seen:
+            wanted = next_words(model, tokenizer, turns)
+
+    def follow(heads):
+        with edit(model, {name: paste(heads, turns.steps, seen[name])}):
+            words = next_words(model, tokenizer, turns)
+        hits, most = following(before, wanted, words)
+        return hits / most
+
+    assert follow([0]) < 0.2
+    assert follow([0, 1, 2, 3]) > 0.9
+
+
+def test_words_counted_by_hand():
+    genders = read_genders()
+    turns = owner_turns([NESTED], genders) * 4
+    before, after = ["ihren"] * 4, ["ihren", "ihre", "seinen", "fand"]
+    assert parts_right(after, turns) == {"stem": 0.5, "ending": 0.5}
+    assert changed(turns, before, after)[0] == (
+        ", verlor die Katze",
+        "ihren",
+        "ihre",
+    )
+    assert len(changed(turns, before, after)) == 3
+    wanted = ["seinen", "seinen", "seinen", "ihren"]
+    assert following(before, wanted, after) == (1, 3)
+    assert owner_counts([NESTED]) == {"cat": 1}
+
+
+def test_nouns_of_one_token(bundled):
+    _, tokenizer = bundled
+    nouns = one_token_nouns(tokenizer, "mn")
+    assert {"garden", "house", "dog"} <= set(nouns)
+    assert "cat" not in nouns
+    assert len({len(tokenizer.encode(f"In the {noun} .")) for noun in nouns}) == 1
+
+
 def test_right_words_are_those_of_the_model(bundled):
     """In the model's own greedy translation every word is."""
     source = "The old dog near the school lost its ball."
@@ -712,6 +763,14 @@ def test_the_probe_is_the_likeliest_of_normal_distributions_with_one_spread():
     assert torch.equal(
         linear_probe(x, labels, unseen), torch.stack(scores).argmax(dim=0)
     )
+
+
+def test_the_owner_can_be_read_only_above_the_first_layer(bundled):
+    read = read_off(*bundled, read_bundled("train")[:4000], read_bundled("test"))
+    guess, embedding, first, second = read["“its”: gender of the owner"]
+    assert embedding < guess + 0.15
+    assert first > guess + 0.3
+    assert len(read) == 5
 
 
 def test_vectors_with_labels(bundled):

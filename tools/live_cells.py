@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from symtable import symtable
 
 LOOKS = "active-ipynb"  # the tag of a cell that is a comment in the module
+FOLDED = "hide-input"  # the tag of a cell whose code the site folds away
 
 
 def does_something(body) -> Iterator[ast.stmt]:
@@ -77,8 +78,8 @@ def tag_cells(book):
     known, tagged = set(), []
     for cell in book.cells:
         tags = cell.metadata.get("tags", [])
-        if cell.cell_type == "code" and cell.source.strip() and not tags:
+        if cell.cell_type == "code" and cell.source.strip() and not {*tags} - {FOLDED}:
             if not only_defines(cell.source, known):
-                cell.metadata["tags"] = [LOOKS]
+                cell.metadata["tags"] = [LOOKS, *tags]
                 tagged.append(cell.source)
     return tagged

@@ -399,7 +399,7 @@ class MultiHeadAttention(nn.Module):
 #     ("seinen", "right: the dog's", True),
 #     ("ihren", "wrong: the cat's", False),
 # ]
-# views.looks(maps, "its", layer=1, head=3, german=german, marks=marks)
+# views.looks(maps, "its", layer=0, head=2, german=german, marks=marks)
 
 # %% [markdown]
 # *Thicker arcs are larger weights: "its" finds the dog behind the city and behind the lady, and then it falls for the cat.*

@@ -472,7 +472,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     ("seinen", "the dog's ball", True),
 #     ("ihren", "the cat's ball", True),
 # ]
-# views.looks(maps, "its", layer=1, head=3, german=german, marks=marks)
+# views.looks(maps, "its", layer=0, head=2, german=german, marks=marks)
 
 # %% [markdown]
 # *Thicker arcs are larger weights: "its" looks at the noun that owns the ball.*

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import torch
 
-from transformer.core.checks import check_place
 from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS
 from transformer.data import WORD
@@ -24,7 +23,7 @@ from transformer.models import gold, head_scores
 from transformer.models.maps import KINDS, all_maps, attention_name
 from transformer.models.pretrained import load
 from transformer.models.recording import cache, edit
-from transformer.visualization import silent, turned
+from transformer.visualization import paste, silent, turned
 
 SEED, SENTENCES = 19, 500
 
@@ -150,17 +149,6 @@ def repaired(side: Turned, attention: str, head: int) -> dict:
     return {"what": "turned to the antecedent"} | right.score(words)
 
 
-def paste(head: int, rows: torch.Tensor, vectors: torch.Tensor):
-    """An edit of "...heads": in row rows[b] this head puts out vectors[b], (B, d_v)."""
-
-    def change(heads):  # (B, h, T, d_v)
-        check_place("head", head, heads.shape[1])
-        heads[torch.arange(len(rows)), head, rows] = vectors
-        return heads
-
-    return change
-
-
 def pasted(
     side: Turned, words: list[str], attention: str, head: int, genders: dict
 ) -> dict:
@@ -177,7 +165,9 @@ def pasted(
     wanted = torch.stack(
         [mean[gold.stem_and_ending(turn.wanted)[0]] for turn in failed]
     )
-    change = paste(head, again.encoded.rows, wanted)
+    h, S = side.model.config.h, again.encoded.batch.source.shape[1]
+    donor = wanted[:, None, None].expand(-1, h, S, -1)
+    change = paste([head], again.encoded.rows, donor)
     return {"what": "pasted"} | again.score(again.words(f"{attention}.heads", change))
 
 

@@ -39,6 +39,18 @@ def read_genders() -> dict[str, str]:
     return genders
 
 
+def one_token_nouns(tokenizer, genders: str) -> list[str]:
+    """The lexicon's English nouns with one of these German genders, one token long."""
+    return [
+        noun
+        for noun, gender in read_genders().items()
+        if gender in genders
+        and noun.islower()
+        and len(tokenizer.encode(f"In the {noun}"))
+        == len(tokenizer.encode("In the")) + 1
+    ]
+
+
 def stem_for(gender: str) -> str:
     """The possessive that stands for a noun of this gender, without its ending."""
     return "ihr" if gender == "f" else "sein"
@@ -63,13 +75,20 @@ def references(examples: Sequence[Example]) -> list[tuple[int, Pronoun, Pronoun]
     ]
 
 
+def owner_counts(examples: Sequence[Example]) -> Counter[str]:
+    """{English noun: how often "its" refers to it}."""
+    return Counter(
+        WORD.findall(examples[i].source)[english.antecedent]
+        for i, english, _ in references(examples)
+    )
+
+
 def owner_shares(examples: Sequence[Example]) -> dict[str, float]:
     """{English noun: in which part of the places where "its" might refer to it, it does}."""
-    owners: Counter[str] = Counter()
+    owners = owner_counts(examples)
     candidates: Counter[str] = Counter()
     for i, english, _ in references(examples):
         words = WORD.findall(examples[i].source)
-        owners[words[english.antecedent]] += 1
         candidates.update(words[place] for place in english.candidates)
     return {word: owners[word] / count for word, count in candidates.items()}
 
@@ -222,6 +241,37 @@ def next_words(model, tokenizer, turns: Turns) -> list[str]:
     logits = model(turns.batch.source, turns.batch.decoder_input)
     best = logits[torch.arange(len(turns.steps)), turns.steps].argmax(dim=-1)
     return [tokenizer.decode([token]).strip().lower() for token in best.tolist()]
+
+
+def parts_right(words: Sequence[str], turns: Sequence[Turn]) -> dict[str, float]:
+    """The shares of words whose stem, and whose ending, is that of the right possessive."""
+    written = [stem_and_ending(word) for word in words]
+    gold = [stem_and_ending(turn.gold) for turn in turns]
+    return {
+        part: sum(a[i] == b[i] for a, b in zip(written, gold)) / len(gold)
+        for i, part in enumerate(("stem", "ending"))
+    }
+
+
+def changed(
+    turns: Sequence[Turn], before: Sequence[str], after: Sequence[str]
+) -> list[tuple[str, str, str]]:
+    """(the four German words up to the possessive, the word before, after), where these differ."""
+    return [
+        (" ".join(WORD.findall(turn.example.target)[: turn.step][-4:]), old, new)
+        for turn, old, new in zip(turns, before, after)
+        if old != new
+    ]
+
+
+def following(
+    untouched: Sequence[str], wanted: Sequence[str], words: Sequence[str]
+) -> tuple[int, int]:
+    """Of the words that are wanted to change: how many are as wanted, and how many they are."""
+    hits = [
+        word == to for before, to, word in zip(untouched, wanted, words) if before != to
+    ]
+    return sum(hits), len(hits)
 
 
 @torch.no_grad()

@@ -120,7 +120,13 @@ def changing(name: str, change: Change) -> Visit:
     """A visit that puts change(copy of x) in the place of x; ValueError for another shape."""
 
     def visit(x: Tensor) -> Tensor:
-        changed = change(x.clone())
+        try:
+            changed = change(x.clone())
+        except IndexError as error:
+            raise ValueError(
+                f"the edit of {name} asks for a place that a tensor {tuple(x.shape)} does "
+                f"not have; layers, heads and words count from 0: {error}"
+            ) from error
         if not isinstance(changed, Tensor):
             raise ValueError(
                 f"the edit of {name} returned {type(changed).__name__}, not a tensor: "

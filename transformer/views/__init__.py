@@ -16,7 +16,7 @@ HOMES = {
         "splitting_heads",
         "weights",
     ],
-    "inside": ["circuit_diagram", "probes", "rivals", "silenced", "three_heads"],
+    "inside": ["circuit_diagram", "crossing", "probes", "rivals", "silenced"],
     "stacks": [
         "bets",
         "dependence",

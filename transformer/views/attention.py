@@ -159,7 +159,7 @@ def looks(maps, word, layer, head, german, marks):
     """From a word of each sentence to the others, arcs as thick as an encoder head's
     weights.
 
-    layer and head count from 1. german: the translations; marks: of each the word to
+    layer and head count from 0. german: the translations; marks: of each the word to
     look at, a verdict, and whether it is right.
     """
     longest = max(len(one.source) for one in maps) - 1
@@ -167,7 +167,7 @@ def looks(maps, word, layer, head, german, marks):
     said = []
     for ax, one, translation, mark in zip(axes[:, 0], maps, german, marks):
         words = one.source[:-1]
-        shares = one.encoder[layer - 1, head - 1, words.index(word)].tolist()
+        shares = one.encoder[layer, head, words.index(word)].tolist()
         ax.set(xlim=(-0.6, longest - 0.4), ylim=(-1.6, 1.45))
         ax.set_axis_off()
         arcs(ax, words, words.index(word), shares)

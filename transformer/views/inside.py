@@ -2,8 +2,7 @@
 
 from matplotlib.patches import FancyArrowPatch
 
-from transformer.views.attention import arcs
-from transformer.views.shapes import box, lane, weights_table
+from transformer.views.shapes import box, lane, weights_bar, weights_table
 from transformer.views.style import (
     DARK,
     GREY,
@@ -12,6 +11,7 @@ from transformer.views.style import (
     LIGHT,
     WARNING,
     canvas,
+    ordinal,
     panels,
 )
 
@@ -19,31 +19,30 @@ BLUE = IDEAS["attention"]
 STEM, ENDING = DARK["attention"], DARK["embedding"]
 
 
-def rivals(nouns, named=(), rival="the cat"):
+def rivals(nouns, lead, right, named=(), rival="the cat"):
     """Nouns piled up over how much better each is scored than a rival noun.
 
-    nouns: {noun: (difference of scores, whether the translation is right)}; named: those
-    whose dots get their names.
+    lead, right: (n,), the difference of scores, and whether the translation is right; named:
+    those whose dots get their names.
     """
     figure, axes = panels(7.6, 3.1)
     ax = axes[0, 0]
-    top = pile(ax, nouns, named) + 8
+    dots = {n: (float(x), bool(fine)) for n, x, fine in zip(nouns, lead, right)}
+    top = pile(ax, dots, named) + 8
     ax.axvline(0, color=GREY, lw=0.8, zorder=0)
     ax.set(ylim=(0, top), yticks=[], xlabel=f"score of the noun minus score of {rival}")
     ax.spines["left"].set_visible(False)
-    for x, align, text, colour in (
-        (-0.15, "right", "ihren: right", BLUE),
-        (0.15, "left", "seinen: wrong", WARNING),
+    said = []
+    for x, align, text, colour, fine in (
+        (-0.15, "right", "ihren: right", BLUE, True),
+        (0.15, "left", "seinen: wrong", WARNING, False),
     ):
         ax.text(x, top, text, ha=align, va="top", color=colour, weight="bold")
-    right = [difference for difference, fine in nouns.values() if fine]
-    wrong = [difference for difference, fine in nouns.values() if not fine]
+        reach = [x for x, verdict in dots.values() if verdict == fine]
+        said.append(f"{text} with {len(reach)}, {min(reach):.1f} to {max(reach):.1f}")
     figure.alternative = (
-        f"{len(nouns)} nouns by their score minus that of {rival}. The {len(right)} with "
-        f"which the translation is right lie between {min(right):.1f} and "
-        f"{max(right):.1f}, the {len(wrong)} with which it is wrong between "
-        f"{min(wrong):.1f} and {max(wrong):.1f}."
-    ).replace("-", "−")
+        f"{len(dots)} nouns by their score minus that of {rival}. " + "; ".join(said)
+    ).replace(" -", " −") + "."
     return figure
 
 
@@ -65,29 +64,44 @@ def pile(ax, nouns, named, step=0.3):
     return max(heights.values())
 
 
+KINDS = {
+    ("encoder", "self"): "encoder",
+    ("decoder", "self"): "decoder, self",
+    ("decoder", "cross"): "cross-attention",
+}
+
+
+def place_of(name, head):
+    """("encoder.0.self_attention.heads", 2) -> ("encoder", "1st layer", "3rd")."""
+    side, layer, part, _ = name.split(".")
+    kind = KINDS[side, part.removesuffix("_attention")]
+    return kind, f"{ordinal(int(layer))} layer", ordinal(head)
+
+
 def silenced(shares, untouched):
     """What is lost with each head silent: a row of bars for each part of a word.
 
-    shares: {part: {(kind, layer, head): share that is still right}}, counted from 1;
-    untouched: {part: share}.
+    shares: {(name of the heads, head): {part: share that is still right}}; untouched: {part:
+    share}.
     """
-    figure, axes = panels(7.8, 1.75 * len(shares) + 0.5, len(shares), sharex=True)
+    figure, axes = panels(7.8, 1.75 * len(untouched) + 0.7, len(untouched), sharex=True)
+    places = [place_of(*name) for name in shares]
     said = []
-    for ax, (part, by_head), colour in zip(axes[:, 0], shares.items(), (STEM, ENDING)):
-        lost = [untouched[part] - share for share in by_head.values()]
+    for ax, part, colour in zip(axes[:, 0], untouched, (STEM, ENDING)):
+        lost = [untouched[part] - by_part[part] for by_part in shares.values()]
         colours = [colour if loss > 0.1 else GREY for loss in lost]
         ax.bar(range(len(lost)), lost, color=colours, width=0.62)
-        for x, (loss, (kind, layer, head)) in enumerate(zip(lost, by_head)):
+        for x, loss in enumerate(lost):
             if loss > 0.1:
-                name = f"{kind} {layer}.{head}"
+                name = "{0}: {2} head, {1}".format(*places[x])
                 ax.text(x, loss + 0.02, name, ha="center", size=9.5, color=colour)
                 said.append(f"{part}: {name} costs {loss:.0%}")
         ax.axhline(0, color=GREY, lw=0.6)
-        ax.set(ylim=(-0.04, 0.72), yticks=[0, 0.3, 0.6], ylabel=f"{part} lost")
+        ax.set(ylim=(-0.04, 0.72), yticks=[0, 0.3, 0.6], ylabel=f"{part}s lost")
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
         ax.spines["bottom"].set_visible(False)
         ax.tick_params(axis="x", length=0)
-    names_below(axes[-1, 0], list(next(iter(shares.values()))))
+    names_below(axes[-1, 0], places)
     figure.alternative = (
         "Share of right stems and of right endings that is lost with one head silent. "
         + "; ".join(said)
@@ -96,56 +110,61 @@ def silenced(shares, untouched):
     return figure
 
 
-def names_below(ax, heads):
-    """Numbers of heads under their bars, and the kinds of attention below these."""
-    ax.set_xticks(range(len(heads)), [f"{layer}.{head}" for _, layer, head in heads])
-    ax.tick_params(axis="x", length=0, labelsize=8.5)
-    kinds = {
-        "encoder": "encoder",
-        "decoder": "decoder, self",
-        "cross": "cross-attention",
-    }
-    for kind, name in kinds.items():
-        places = [x for x, (own, *_) in enumerate(heads) if own == kind]
-        middle = (places[0] + places[-1]) / 2
-        look = {"ha": "center", "va": "top", "color": GREY, "size": 10}
-        ax.annotate(name, (middle, 0), (0, -20), xycoords=ax.get_xaxis_transform(),
+def names_below(ax, places):
+    """Heads under their bars, below them the layers, and below these the kinds."""
+    ax.set_xticks(range(len(places)), [head for *_, head in places])
+    ax.tick_params(axis="x", length=0, labelsize=8)
+    groups: dict = {}
+    for x, (kind, layer, _) in enumerate(places):
+        groups.setdefault((kind, layer), []).append(x)
+        groups.setdefault((kind,), []).append(x)
+    for (*_, name), xs in groups.items():
+        below, size = (-18, 9) if name.endswith("layer") else (-32, 10.5)
+        look = {"ha": "center", "va": "top", "color": GREY, "size": size}
+        middle = (xs[0] + xs[-1]) / 2
+        ax.annotate(name, (middle, 0), (0, below), xycoords=ax.get_xaxis_transform(),
                     textcoords="offset points", annotation_clip=False, **look)  # fmt: skip
 
 
-def probes(shares, columns, guesses):
-    """What a probe reads, {property: share in each of the columns}, beside a guess."""
+def probes(shares, columns):
+    """What a probe reads: {property: (share of the best guess, shares of the columns)}."""
     figure, axes = panels(7.4, 0.48 * len(shares) + 1.0)
-    table = [[guess, *row] for guess, row in zip(guesses, shares.values())]
     ax = axes[0, 0]
-    names = ["best guess", *columns]
-    weights_table(ax, table, list(shares), names)
+    weights_table(ax, shares.values(), list(shares), ["best guess", *columns])
     ax.set_aspect("auto")
     ax.axvline(0.5, color="white", lw=6)
     figure.alternative = "How often a probe reads a property right. " + " ".join(
         f"{name}: guess {row[0]:.2f}; "
         + ", ".join(f"{column} {x:.2f}" for column, x in zip(columns, row[1:]))
         + "."
-        for name, row in zip(shares, table)
+        for name, row in shares.items()
     )
     return figure
 
 
-def three_heads(rows):
-    """Where one word of each of some sentences looks: (title, words, place, weights)."""
-    longest = max(len(words) for _, words, *_ in rows)
-    figure, axes = panels(0.8 * longest, 1.9 * len(rows), len(rows))
-    said = []
-    for ax, (title, words, place, shares) in zip(axes[:, 0], rows):
-        ax.set(xlim=(-0.6, longest - 0.4), ylim=(-0.85, 2.6))
-        ax.set_axis_off()
-        ax.text(-0.5, 2.55, title, va="top", color=GREY, size=10.5)
-        shares = [float(share) for share in shares]
-        arcs(ax, words, place, shares)
-        best = max(range(len(words)), key=lambda i: shares[i])
-        looks = f"“{words[place]}” looks most at “{words[best]}” ({shares[best]:.2f})"
-        said.append(f"{title}: in “{' '.join(words)}” {looks}.")
-    figure.alternative = " ".join(said)
+def crossing(maps, layer, head, word):
+    """Where the decoder looks: one head, all words; below it all heads of the layer, one word.
+
+    layer, head: from 0.
+    """
+    rows, columns = maps.target[:-1], maps.source[:-1]
+    tables = maps.cross[layer, :, :-1, :-1]
+    place = rows.index(word)
+    heads = [f"{ordinal(i)} head, {word}" for i in range(len(tables))]
+    high = len(rows), len(heads)
+    figure, axes = panels(7.0, 0.34 * sum(high) + 1.1, 2, height_ratios=high)
+    for ax, table, names in zip(
+        axes[:, 0], (tables[head], tables[:, place]), (rows, heads)
+    ):
+        shown = weights_table(ax, table, names, columns, numbers=ax is axes[1, 0])
+        ax.set_aspect("auto")
+    axes[1, 0].tick_params(labeltop=False)
+    weights_bar(figure, axes[:, 0], shown)
+    looks = [
+        f"{name} at {columns[int(row.argmax())]}"
+        for name, row in zip([*rows, *heads], [*tables[head], *tables[:, place]])
+    ]
+    figure.alternative = "Weights of cross-attention; most look: " + ", ".join(looks)
     return figure
 
 
@@ -161,22 +180,22 @@ def circuit_diagram():
     for word, x in PLACES.items():
         lane(ax, (x, 0.55), (x, 5.0), 3.2 if word == "its" else 1.6)
         box(ax, (x - 0.7, -0.1), (1.4, 0.6), word)
-    for y, text in ((1.0, "layer 1"), (3.0, "layer 2")):
-        ax.text(-0.35, y + 0.55, text, color=GREY, size=9.5, rotation=90, va="center")
+    for y, text in ((1.0, "1st layer"), (3.0, "2nd layer")):
+        ax.text(-0.35, y + 0.75, text, color=GREY, size=9.5, rotation=90, va="center")
         ax.plot([0, 9.4], [y - 0.2, y - 0.2], color=LIGHT, lw=0.8, zorder=0)
-    carried(ax, (LEFT, 1.15), (6.0, 2.05), "head 1.3", "whose? the cat’s: ihr", STEM)
+    carried(ax, (LEFT, 1.15), (6.0, 2.05), "owner head", "whose? the cat’s: ihr", STEM)
     carried(
-        ax, (RIGHT, 3.15), (6.0, 4.05), "head 2.1", "of what? the ball: -en", ENDING
+        ax, (RIGHT, 3.15), (6.0, 4.05), "noun head", "of what? the ball: -en", ENDING
     )
     across(ax)
     ax.text(4.8, 6.35, "encoder", ha="center", weight="bold")
     ax.text(13.2, 6.35, "decoder", ha="center", weight="bold")
     figure.alternative = (
-        "In layer 1 of the encoder head 1.3 carries from cat to its that the owner is "
-        "feminine, which decides the stem ihr. In layer 2 head 2.1 carries from ball to "
-        "its that what is owned is masculine, which decides the ending -en. The four "
-        "heads of the decoder's second cross-attention fetch both from its, and the "
-        "decoder writes ihren. Its own head 2.1 sees whether the verb is due first."
+        "In the encoder's first layer the owner head carries from cat to its that the "
+        "owner is feminine, which decides the stem ihr. In the second layer the noun "
+        "head carries from ball to its that what is owned is masculine, which decides "
+        "the ending -en. The four heads of the decoder's second cross-attention bring "
+        "both from its, and the decoder writes ihren."
     )
     return figure
 
@@ -209,13 +228,16 @@ def across(ax):
     lane(ax, (13.2, 0.55), (13.2, 5.0), 3.2)
     box(ax, (11.3, -0.1), (3.8, 0.6), "Die Katze verlor ...")
     box(
-        ax, (10.1, 3.15), (2.0, 1.0), "cross-attention\n2.1 to 2.4", "attention", size=9
+        ax,
+        (9.9, 2.95),
+        (2.4, 1.4),
+        "cross-attention:\nfour heads of\nthe 2nd layer",
+        "attention",
+        size=9.5,
     )
-    box(ax, (13.75, 1.75), (1.75, 0.9), "head 2.1:\nverb first?", "attention", size=9)
     for points in (
-        [(6.0, 5.3), (6.0, 5.75), (11.1, 5.75), (11.1, 4.2)],
-        [(12.15, 3.65), (13.0, 3.65)],
-        [(13.7, 2.2), (13.4, 2.2)],
+        [(6.0, 5.3), (6.0, 5.75), (11.1, 5.75), (11.1, 4.4)],
+        [(12.35, 3.65), (13.0, 3.65)],
     ):
         *before, last, end = points
         ax.plot(*zip(*before, last), color=INK, lw=1.2, zorder=6)

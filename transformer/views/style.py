@@ -214,3 +214,10 @@ def without_frame(ax) -> None:
     """Neither axes nor ticks, but their labels."""
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
+
+
+def ordinal(place: int) -> str:
+    """What stands at a place that code counts from 0: 0 is the 1st, 1 the 2nd."""
+    number = place + 1
+    teens = 10 < number % 100 < 14
+    return f"{number}{'th' if teens else ['th', 'st', 'nd', 'rd', *['th'] * 6][number % 10]}"

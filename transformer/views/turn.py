@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from transformer.models.maps import attention_maps, attention_name, words_and_groups
 from transformer.models.recording import edit
 from transformer.models.search import translate
+from transformer.views.style import ordinal
 from transformer.views.widget import ATTENTION, GREY, INK, plain_style
 
 LEAST = 0.02  # weights below are not drawn
@@ -63,15 +64,16 @@ def picture_of_turn(model, tokenizer, source: str, start: dict):
     row, column = start["row"], start["column"]
     weights = maps.encoder[start["layer"], start["head"], row].tolist()
     forced = [float(place == column) for place in range(len(weights))]
-    words, head = maps.source[:-1], f"{start['layer'] + 1}.{start['head'] + 1}"
+    words, layer = maps.source[:-1], ordinal(start["layer"])
+    head = f"{ordinal(start['head'])} head of the encoder's {layer} layer"
     titles = [
-        f"Head {head} of the encoder, as it is",
+        f"The {head}, as it is",
         f"Turned: “{words[row]}” looks only at “{words[column]}”",
     ]
     most = max(range(len(words)), key=weights.__getitem__)
     alt = (
-        f"In “{source}” “{words[row]}” looks most at “{words[most]}” in head {head} of the "
-        f"encoder, with weight {weights[most]:.2f}, and the translation is “{before}” With "
+        f"In “{source}” “{words[row]}” looks most at “{words[most]}” in the {head}, "
+        f"with weight {weights[most]:.2f}, and the translation is “{before}” With "
         f"the head turned to “{words[column]}” it is “{after}”"
     )
     rows = [(titles[0], weights, before, after), (titles[1], forced, after, before)]
