@@ -12,9 +12,11 @@ import torch
 
 from transformer.core.distributed import (
     LostPeer,
+    check_share,
     process_group,
     rank,
     rank_zero_first,
+    world_size,
 )
 from transformer.core.files import prepare_folder, write_file, write_json
 from transformer.core.interrupt import Interrupted
@@ -220,7 +222,11 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
             "--minutes"
         )
     epochs = epochs_of(e, encoded)
-    print(f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs", flush=True)
+    plan = f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs"
+    if world_size() > 1:
+        batches = e.training.accumulate
+        plan += f"; {batches} batches an update, over {world_size()} processes"
+    print(plan, flush=True)
 
 
 def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list[dict]:
@@ -292,6 +298,7 @@ def run_experiment(
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
+        check_share(e.training.accumulate)
         with rank_zero_first():
             if rank() == 0:
                 stack.enter_context(reserved(e))

@@ -62,8 +62,14 @@ from transformer.runs.schedules import (
 
 @dataclass(frozen=True)
 class TrainingConfig(training.TrainingConfig):
-    """How to train: the paper's defaults (5). ValueError for one out of its range."""
+    """How to train: the paper's defaults (5). ValueError for one out of its range.
 
+    accumulate counts the batches of all processes: of several that train together each has as
+    many, so that it is a multiple of their number.
+    """
+
+    # batches of one update, over all processes together: a multiple of their number
+    accumulate: int = 1
     minutes: float | None = None  # stop after so many, validating and saving included
     # its peak, in place of what the paper's formula gives times lr_scale
     learning_rate: float | None = None
