@@ -1299,7 +1299,7 @@ def test_damaged_weights(arguments, name, damage, run):
     said = complaint(*arguments, "--folder", run)
     assert name in said
     expected = {
-        "missing": "no file .*: train a model there first, or name another|has no .* to go on from: begin anew in another",
+        "missing": "no file .*: train a model there first, or name another|has no .* to go on from, and has weights: copy",
         "another configuration": "model do not fit: .*; use the config|holds weights but no training",
     }
     assert re.search(
