@@ -315,7 +315,7 @@ def run_experiment(
     command: the words that started it, for run.json. callbacks: see `train`. Started by
     torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
-    after Ctrl-C.
+    (`transformer.core.interrupt`) after Ctrl-C.
     """
     e = continued(e)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:

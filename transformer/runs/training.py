@@ -429,6 +429,8 @@ def train(
     optimizer, see `Trainer`, and callbacks: each is called with the `Progress` after each update,
     and can stop the training:
 
+        from transformer.runs.training import validation_loss
+
         def good_enough(progress):
             if progress.validated and progress.log[-1]["validation_loss"] < 1.5:
                 progress.stop("the loss is below 1.5")
@@ -438,7 +440,7 @@ def train(
 
         train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
 
-    Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
+    Raises Interrupted (`transformer.core.interrupt`) after Ctrl-C before the last update, and ValueError for pairs or a folder
     that do not fit, and where training diverges. Torch's generators are left as they were found.
     Started by torchrun, each process calls it with the same arguments, whose model is brought to
     the process's GPU; all get the log and the weights, and the first alone validates, saves and
