@@ -93,9 +93,7 @@ def stopped_before_its_checkpoint(e):
 
 
 @pytest.mark.parametrize("with_init", [False, True])
-def test_a_run_without_a_checkpoint_begins(
-    with_init, files, trained, tmp_path, capsys
-):
+def test_a_run_without_a_checkpoint_begins(with_init, files, trained, tmp_path, capsys):
     """With its settings, its tokenizer, and the weights that it was to begin with."""
     settings = dict(updates=2, batch_tokens=300, validate_every=2)
     start = dict(init=trained) if with_init else dict(model=TINY)

@@ -149,7 +149,9 @@ class WithoutDecoder(Transformer):
 def test_a_subclass_that_computes_something_else(kind, tmp_path):
     sizes = dict(d_model=16, d_ff=24, N=1, h=4, max_positions=40)
     model = kind(TransformerConfig(50, **sizes))
-    said = f"{kind.__name__} does not compute these .*: export it by torch.export itself"
+    said = (
+        f"{kind.__name__} does not compute these .*: export it by torch.export itself"
+    )
     with pytest.raises(ValueError, match=said):
         exported(model)
     with pytest.raises(ValueError, match=said):
