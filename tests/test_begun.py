@@ -72,15 +72,48 @@ def test_a_whole_configuration_is_no_plans_business(files, tmp_path):
     assert run_experiment(e).training == TRAINING
 
 
-def test_a_run_goes_on_by_its_folder_alone(files, tmp_path):
+def test_a_run_goes_on_by_its_folder_alone(files, tmp_path, capsys):
     settings = dict(updates=2, batch_tokens=300, validate_every=1)
     e = Experiment(**files, folder=tmp_path, model=TINY, training=settings)
     begun = run_experiment(e)
     again = Experiment(folder=tmp_path, resume=True, training={"updates": 3})
     again = run_experiment(again)
+    assert "goes on after update 2\n" in capsys.readouterr().out
     assert again.model == begun.model
     assert again.training == replace(begun.training, updates=3)
     assert [row["update"] for row in read_log(tmp_path)] == [1, 2, 3]
+
+
+def stopped_before_its_checkpoint(e):
+    """A run as it is left by who kills it then, with what its first validation has kept."""
+    run_experiment(e)
+    for name in ("checkpoint", "model"):
+        (e.folder / f"{name}.safetensors").unlink()
+    (e.folder / "config.json").unlink()
+
+
+@pytest.mark.parametrize("with_init", [False, True])
+def test_a_run_without_a_checkpoint_begins(with_init, files, trained, tmp_path, capsys):
+    """With its settings, its tokenizer, and the weights that it was to begin with."""
+    settings = dict(updates=2, batch_tokens=300, validate_every=2)
+    start = dict(init=trained) if with_init else dict(model=TINY)
+    e = Experiment(**files, **start, folder=tmp_path, training=settings)
+    stopped_before_its_checkpoint(e)
+    before = load_weights(tmp_path / "weights" / "00000002.safetensors")[0]
+    run_experiment(Experiment(folder=tmp_path, resume=True, device="cpu"))
+    said = "has no checkpoint yet: it begins, as it was set"
+    assert said in capsys.readouterr().out
+    after = load_weights(tmp_path / "model.safetensors")[0]
+    assert all(torch.equal(after[name], p) for name, p in before.items())
+
+
+def test_a_run_that_lost_its_checkpoint_does_not_begin(files, tmp_path):
+    settings = dict(updates=2, batch_tokens=300, validate_every=1)
+    e = Experiment(**files, folder=tmp_path, model=TINY, training=settings)
+    stopped_before_its_checkpoint(e)
+    with pytest.raises(FileNotFoundError, match="to go on from, and has weights"):
+        run_experiment(load_run(tmp_path))
+    assert len(list((tmp_path / "weights").iterdir())) == 2
 
 
 def test_a_run_does_not_go_on_with_another_corpus(files, tmp_path):

@@ -1249,6 +1249,15 @@ def test_a_folder_that_cannot_be_written(trained, files, tmp_path):
     assert (tmp_path / "file").read_text() == "precious"
 
 
+def test_the_name_of_a_file_is_a_sentence_and_a_note(trained, tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("Hello.\n")
+    done = call("translate", path, "--folder", trained)
+    assert done.status == 0
+    assert f"is a file: transformer translate < {path} reads it" in done.err
+    assert "is a file" not in call("translate", "Hello.", "--folder", trained).err
+
+
 def complaint_at_the_end(done):
     """The sentence after a progress bar."""
     assert done.status == 2 and "Traceback" not in done.err
@@ -1299,7 +1308,7 @@ def test_damaged_weights(arguments, name, damage, run):
     said = complaint(*arguments, "--folder", run)
     assert name in said
     expected = {
-        "missing": "no file .*: train a model there first, or name another|has no .* to go on from: begin anew in another",
+        "missing": "no file .*: train a model there first, or name another|has no .* to go on from, and has weights: copy",
         "another configuration": "model do not fit: .*; use the config|holds weights but no training",
     }
     assert re.search(

@@ -1044,6 +1044,10 @@ def test_translate_needs_a_list_and_room(tokenizer):
         Batching(batch_tokens=0)
 
 
+def test_a_batching_is_written_as_it_is_made():
+    assert repr(Batching(5)) == "Batching(extra=5, batch_tokens=None)"
+
+
 def test_sentences_may_come_one_by_one(tokenizer):
     """From a generator, too; and the model is left in evaluation mode."""
     model, some = (

@@ -13,9 +13,14 @@ import pytest
 import torch
 from helpers import KILL
 
+from transformer import Experiment, run_experiment
+from transformer.cli import parse
+from transformer.cli.train import experiment_of
 from transformer.core import distributed
 from transformer.core.distributed import check_share
 from transformer.core.weights import load_weights
+from transformer.runs.planning import Limits, plan
+from transformer.runs.recipes import recipe
 
 PROGRAM = """
     import json, os, sys, time, torch
@@ -177,6 +182,42 @@ def test_a_process_that_is_killed_stops_the_other_in_a_sentence(tmp_path, alone)
     assert checkpoint(tmp_path, "run")[1]["update"] < 7
     finish(start(tmp_path, "run", 7, resume=True))
     assert_same(checkpoint(tmp_path, "run"), alone)
+
+
+@pytest.fixture
+def torchrun_of_two(monkeypatch):
+    """What torchrun tells one of two processes, before they know each other."""
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+
+
+@pytest.mark.usefixtures("torchrun_of_two")
+def test_recipes_have_a_batch_for_each_process(own_files):
+    files = dict(source_file=own_files[0], target_file=own_files[1])
+    assert recipe("bundled")["training"].accumulate == 2
+    assert Experiment("multi30k", training={"updates": 7}).training.accumulate == 2
+    assert Experiment("multi30k", training={"accumulate": 6}).training.accumulate == 6
+    assert Experiment(**files).training.accumulate == 2
+    assert experiment_of(parse(["train"])).training.accumulate == 2
+    given = experiment_of(parse(["train", "--accumulate", "3"]))
+    assert given.training.accumulate == 3  # which is refused
+
+
+@pytest.mark.usefixtures("torchrun_of_two")
+def test_a_plan_has_a_batch_for_each_process():
+    limits = Limits(overrides={"updates": 3})
+    found = plan(59, [("a cat", "eine Katze")] * 59, limits, time=None)
+    assert found.training.accumulate == 2
+
+
+def test_what_is_no_multiple_is_refused_before_anything_is_written(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(distributed, "world_size", lambda: 3)
+    e = Experiment(folder=tmp_path / "run", training={"accumulate": 4})
+    with pytest.raises(ValueError, match="accumulate is 4: 3 processes need"):
+        run_experiment(e)
+    assert not (tmp_path / "run").exists()
 
 
 def test_every_process_needs_its_share(monkeypatch):

@@ -128,6 +128,41 @@ def encoder_only_model():
     return EncoderOnlyConfig
 
 
+def classifier():
+    from dataclasses import dataclass
+
+    from transformer.fast.model import Transformer, TransformerConfig
+    from transformer.models.families import register
+
+    @dataclass(frozen=True)
+    class ClassifierConfig(TransformerConfig):
+        """A sentence in; its class, counted from 1, out."""
+
+        classes: int = 2
+
+    class Classifier(Transformer):
+        def __init__(self, config):
+            super().__init__(config)
+            del self.decoder
+            self.output = torch.nn.Linear(config.d_model, config.classes + 1)
+
+        initial_state = None
+
+        def mean(self, source):
+            real = (source != self.config.pad_id)[:, :, None]
+            total = (self.encode(source) * real).sum(dim=1, keepdim=True)
+            return total / real.sum(dim=1, keepdim=True)
+
+        def forward(self, source):
+            return self.output(self.mean(source))[:, 0, 1:]
+
+        def loss(self, batch, criterion):
+            return criterion(self.output, self.mean(batch.source), batch.gold)
+
+    register("classifier", Classifier, ClassifierConfig)
+    return ClassifierConfig
+
+
 def french_corpus(folder):
     from transformer.corpora import register_corpus
 
@@ -173,8 +208,11 @@ def tokenizer():
     return Tokenizer.train((text for pair in PAIRS for text in pair), vocab_size=300)
 
 
-def trained(config_class, tokenizer, folder, **options):
-    """A small model of a configuration after two updates, saved and loaded again."""
+def trained(config_class, tokenizer, folder, encoded=None, **options):
+    """A small model of a configuration after two updates, saved and loaded again.
+
+    encoded: pairs of ids; the translations where not given.
+    """
     from transformer.models.families import build
 
     torch.manual_seed(1)
@@ -186,9 +224,8 @@ def trained(config_class, tokenizer, folder, **options):
     settings = TrainingConfig(
         updates=2, batch_tokens=400, warmup=2, validate_every=2, precision="fp32"
     )
-    log = train(
-        model, encode_pairs(tokenizer, PAIRS), settings, folder / "run", **options
-    )
+    encoded = encoded or encode_pairs(tokenizer, PAIRS)
+    log = train(model, encoded, settings, folder / "run", **options)
     assert log[-1]["update"] == 2 and torch.tensor(log[-1]["loss"]).isfinite()
     save(model, folder / "model", tokenizer)
     again, _ = load(folder / "model")
@@ -219,6 +256,19 @@ def test_tensors_are_made_where_the_batch_is(extension):
     model = build(extension()(50, d_model=16, d_ff=16, N=1, h=2)).to("meta")
     batch = collate([([5, 6, 2], [1, 7, 2])] * 2).to("meta")
     assert model.loss(batch, SmoothedLoss()).device.type == "meta"
+
+
+def test_a_classifier(tokenizer, tmp_path):
+    """By sentences' lengths; padding changes nothing."""
+    encoded = [
+        (source, [tokenizer.bos_id, 1 + (len(source) > 12)])
+        for source, _ in encode_pairs(tokenizer, PAIRS)
+    ]
+    model = trained(classifier(), tokenizer, tmp_path, encoded)
+    source = collate(encoded[:3]).source
+    assert model(source).shape == (3, 2)
+    alone = [model(torch.tensor([ids]))[0] for ids, _ in encoded[:3]]
+    torch.testing.assert_close(model(source), torch.stack(alone))
 
 
 def test_gaps_are_never_in_the_padding():
@@ -282,7 +332,14 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "extension",
-    [*GENERATING, encoder_only_model, french_corpus, another_score, another_optimizer],
+    [
+        *GENERATING,
+        encoder_only_model,
+        classifier,
+        french_corpus,
+        another_score,
+        another_optimizer,
+    ],
     ids=lambda f: f.__name__,
 )
 def test_fifteen_lines_are_enough(extension):

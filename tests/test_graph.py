@@ -124,6 +124,50 @@ def test_an_encoder_in_a_model_of_ones_own():
         assert torch.allclose(program.module()(source), classifier(source), atol=1e-6)
 
 
+class Classifying(Transformer):
+    """Another forward, of the source alone."""
+
+    def forward(self, source):
+        return self.output(self.encode(source).mean(dim=1))
+
+
+class Doubled(Transformer):
+    """Another output."""
+
+    def forward(self, source, target):
+        return super().forward(source, target), source
+
+
+class WithoutDecoder(Transformer):
+    def __init__(self, config):
+        super().__init__(config)
+        del self.decoder
+
+
+@needs_graphs
+@pytest.mark.parametrize("kind", [Classifying, Doubled, WithoutDecoder])
+def test_a_subclass_that_computes_something_else(kind, tmp_path):
+    sizes = dict(d_model=16, d_ff=24, N=1, h=4, max_positions=40)
+    model = kind(TransformerConfig(50, **sizes))
+    said = (
+        f"{kind.__name__} does not compute these .*: export it by torch.export itself"
+    )
+    with pytest.raises(ValueError, match=said):
+        exported(model)
+    with pytest.raises(ValueError, match=said):
+        export_torch(model, tmp_path / "there")
+    assert not list(tmp_path.iterdir())
+
+
+@needs_onnx
+@needs_graphs
+def test_no_onnx_of_a_subclass_that_computes_something_else(tmp_path):
+    sizes = dict(d_model=16, d_ff=24, N=1, h=4, max_positions=40)
+    with pytest.raises(ValueError, match="Classifying does not compute these"):
+        export_onnx(Classifying(TransformerConfig(50, **sizes)), tmp_path / "there")
+    assert not list(tmp_path.iterdir())
+
+
 @needs_onnx
 @needs_graphs
 @pytest.mark.parametrize("changes", SETTINGS, ids=str)

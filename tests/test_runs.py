@@ -407,7 +407,7 @@ def test_an_unfinished_run_is_no_model_yet(tmp_path):
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of a stopped run")
     with pytest.raises(
         ValueError,
-        match=r"is not finished; go on with: train\(.*, and in the end save\(",
+        match=r"has no model yet: save\(model, folder, tokenizer\) writes it after train",
     ):
         load(tmp_path)
     (tmp_path / "run.json").touch()

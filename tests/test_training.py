@@ -665,6 +665,12 @@ def test_pairs_longer_than_the_positions(encoded, source, target, fits):
         train(model_of(), [*encoded, pair], config)
 
 
+def test_a_target_that_is_a_number(encoded):
+    said = "the target of sentence pair 25 is 3, not a list of ids: a single class"
+    with pytest.raises(ValueError, match=said):
+        train(model_of(), [*encoded, ([5, 2], 3)], BRIEF)
+
+
 def test_no_pairs():
     with pytest.raises(ValueError, match="no sentence pairs"):
         train(model_of(), [], BRIEF)

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from transformer import evaluate, load, translate, translate_n_best, view
+from transformer import align, evaluate, load, translate, translate_n_best, view
 from transformer.core.scores import exact_match, score_report
 from transformer.core.white_space import is_blank, normalised
 from transformer.corpora import (
@@ -144,7 +144,16 @@ def test_white_space_of_an_input_changes_no_n_best_list(bundled):
 
 @pytest.mark.parametrize("text", BLANK, ids=ascii)
 def test_what_is_blank_is_translated_by_nothing(bundled, text):
+    assert normalised(text) == ""
     assert translate(*bundled, [text], 1) == [""]
+
+
+def test_what_cannot_be_seen_is_a_blank_source(bundled):
+    text = "\u200b\x07\u200d"
+    (entry,) = translate_n_best(*bundled, [text], 1)[0]
+    assert (entry.text, entry.source) == ("", "")
+    assert entry.alignment.source == []
+    assert align(*bundled, [(text, "Die Katze.")])[0].source == []
 
 
 def test_white_space_of_an_input_changes_no_page(bundled):

@@ -72,4 +72,4 @@ def installed_version() -> str:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted([*__all__, "__version__"])

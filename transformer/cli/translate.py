@@ -1,5 +1,7 @@
 """transformer translate: a sentence, or standard input line by line."""
 
+import os
+import shlex
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -30,16 +32,15 @@ class Translate:
     status is 2 in the end.
     """
 
-    # the sentence, in quotes; without it, lines are read from standard input
+    # the sentence, in quotes; without it, lines are read from standard input: of a file by
+    # transformer translate < in.txt
     sentence: tyro.conf.Positional[str | None] = None
     folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
-    beam: int | None = (
-        None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
-    )
+    # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    beam: int | None = None
     alpha: float | None = None  # length penalty (the model's own where not given)
-    n_best: int = (
-        1  # so many translations of each sentence, as lines of number, score, text
-    )
+    # so many translations of each sentence, as lines of number, score, text; at most the beam
+    n_best: int = 1
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def run(self) -> None:
@@ -50,6 +51,7 @@ class Translate:
             lines = self.sentence.replace("\r\n", "\n").removesuffix("\n").split("\n")
             found = self.answer(model, tokenizer, lines)
             self.tell_model()
+            self.tell_file()
             for number, one in enumerate(found, 1):
                 self.say(number, one)
             return
@@ -79,6 +81,17 @@ class Translate:
             print(
                 f"model: {name} ({BUNDLED_MODELS[name]}); the other: --folder {other} "
                 f"({BUNDLED_MODELS[other]})",
+                file=sys.stderr,
+            )
+
+    def tell_file(self) -> None:
+        """On standard error, how a file is read, where the sentence is the name of one."""
+        if os.path.isfile(str(self.sentence)):
+            print(
+                f"transformer: {self.sentence} is translated as a sentence, and is a file: "
+                "transformer translate < "
+                + shlex.quote(str(self.sentence))
+                + " reads it",
                 file=sys.stderr,
             )
 

@@ -25,6 +25,13 @@ def world_size() -> int:
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
+def processes() -> int:
+    """How many processes train together, or are going to, as torchrun says before they know it."""
+    if distributed.is_initialized() or "LOCAL_RANK" not in os.environ:
+        return world_size()
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
 class LostPeer(Interrupted):
     """Another process that trains along has ended, so that this one cannot go on."""
 

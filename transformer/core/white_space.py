@@ -16,13 +16,15 @@ def is_blank(text: str) -> bool:
 
 
 def normalised(text: str) -> str:
-    """A text as models read it: one blank for each run of Unicode's white space, none at the ends.
+    """A text as models read it: one blank for each run of Unicode's white space, none at the ends;
+    "" for one in which nothing can be seen (`is_blank`), such as control characters alone.
 
     `translate`, `translate_n_best`, `view` and chats do so with what they are given, as corpora
     hold sentences; `Tokenizer.encode` and training do not. A byte order mark, which files begin
     with, is no text.
     """
-    return " ".join(text.removeprefix("\ufeff").split())
+    found = " ".join(text.removeprefix("\ufeff").split())
+    return "" if is_blank(found) else found
 
 
 def warn_of_blanks(blank: int, count: int, what: str) -> None:

@@ -298,8 +298,8 @@ def check_folder(folder: Path | None, resume: bool) -> None:
             raise ValueError("resume=True needs the folder of the run to go on with")
     elif resume and not (Path(folder) / "checkpoint.safetensors").is_file():
         raise FileNotFoundError(
-            f"{folder} has no checkpoint.safetensors to go on from: begin "
-            "anew in another folder"
+            f"{folder} has no checkpoint.safetensors to go on from: name the folder of "
+            "the run, or begin with resume=False"
         )
     elif not resume and (Path(folder) / "checkpoint.safetensors").is_file():
         raise ValueError(

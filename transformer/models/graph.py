@@ -2,7 +2,8 @@
 
 import importlib.util
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,43 @@ def example(model: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return source, target
 
 
+def check_logits_of(model: Any) -> None:
+    """ValueError for a subclass whose call does not give logits for source and target."""
+    source, target = example(model)
+    try:
+        with torch.no_grad():
+            found = model(source, target)
+    except Exception as error:
+        raise no_graph(model, error) from error
+    sizes = (*target.shape, model.config.vocab_size)
+    if not isinstance(found, torch.Tensor) or found.shape != sizes:
+        raise no_graph(model, "its forward gives something else")
+
+
+def no_graph(model: nn.Module, reason: object) -> ValueError:
+    """The ValueError for a model that cannot be written as a graph of these inputs."""
+    first = str(reason).strip().partition("\n")[0]
+    return ValueError(
+        f"a graph has source and target as inputs and logits (B, T, V) as output, and "
+        f"{type(model).__name__} does not compute these ({first}): export it by "
+        "torch.export itself"
+    )
+
+
+@contextmanager
+def traced(model: nn.Module) -> Iterator[None]:
+    """Around what writes a model down, in evaluation mode: ValueError where torch cannot."""
+    model.eval()
+    check_logits_of(model)
+    with torch.no_grad():
+        try:
+            yield
+        except OSError:  # of the disk
+            raise
+        except Exception as error:
+            raise no_graph(model, error) from error
+
+
 def any_sizes() -> tuple[dict, ...]:
     """Batch and length of each input, which may be any."""
     free = torch.export.Dim.DYNAMIC
@@ -61,12 +99,12 @@ def exported(model: nn.Module) -> Any:
     logits (B, T, V), for every B, S and T that the model itself takes.
 
     `exported(model).module()(source, target)` computes it; `torch.export.save` writes it. The model
-    is left in evaluation mode. Raises ValueError for another model, and for a torch before 2.6.
+    is left in evaluation mode. Raises ValueError for another model, for a subclass that computes
+    something else or cannot be traced, and for a torch before 2.6.
     """
     model = plain(model)
     check_graph(model)
-    model.eval()
-    with torch.no_grad():
+    with traced(model):
         return torch.export.export(
             model, example(model), dynamic_shapes=any_sizes(), strict=False
         )
@@ -107,9 +145,9 @@ def export_onnx(model: nn.Module, folder: Path | str) -> None:
     known = inspect.signature(torch.onnx.export).parameters
     settings |= {"external_data": size > ONE_FILE, "verbose": False}
     settings = {name: value for name, value in settings.items() if name in known}
-    with new_folder(folder) as made, torch.no_grad():
+    with new_folder(folder) as made, traced(model):
         path = str(made / "model.onnx")
-        torch.onnx.export(model.eval(), example(model), path, **settings)
+        torch.onnx.export(model, example(model), path, **settings)
 
 
 def greedy_of_graph(

@@ -365,11 +365,12 @@ def load(
     folder, device = folder_named(folder), choose_device(str(device))
     unfinished = (folder / "checkpoint.safetensors").is_file()
     if unfinished and not (folder / "config.json").is_file():
-        how = f"transformer train --resume --folder {shlex.quote(str(folder))}"
         if not (folder / "run.json").is_file():  # of `train` alone
-            how = (
-                "train(..., resume=True), and in the end save(model, folder, tokenizer)"
+            raise ValueError(
+                f"{folder} has no model yet: save(model, folder, tokenizer) writes it "
+                "after train(...), which goes on with resume=True where it was stopped"
             )
+        how = f"transformer train --resume --folder {shlex.quote(str(folder))}"
         raise ValueError(f"the run in {folder} is not finished; go on with: {how}")
     model, metadata = model_and_metadata(folder, parts)
     tokenizer = load_tokenizer(folder, model.config, metadata)

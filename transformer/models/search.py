@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import torch
@@ -59,7 +59,7 @@ class Batching:
 
     extra: int = 50  # tokens that an output may have more than its source (Section 6.1)
     batch_tokens: int | None = None
-    progress: Callable[[int], object] = lambda n: None
+    progress: Callable[[int], object] = field(default=lambda n: None, repr=False)
 
     def __post_init__(self) -> None:
         check_extra(self.extra)

@@ -239,6 +239,22 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
+def check_sides_are_ids(encoded, part: str) -> None:
+    """ValueError for texts, and, naming it, for the first pair that is not two lists of ids."""
+    for number, pair in enumerate(encoded if isinstance(encoded, list) else (), 1):
+        source, target = pair
+        if isinstance(source, str) or isinstance(target, str):
+            raise ValueError(
+                f"{part}sentence pairs are texts: turn them into ids with encode_pairs"
+            )
+        for name, side in (("source", source), ("target", target)):
+            if not hasattr(side, "__len__"):
+                raise ValueError(
+                    f"the {name} of {part}sentence pair {number} is {side!r}, not a list "
+                    "of ids: a single class is a target, too, as [bos_id, class]"
+                )
+
+
 def check_pairs(
     encoded, config, part: str = "", lines: np.ndarray | None = None
 ) -> None:
@@ -250,10 +266,7 @@ def check_pairs(
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
-    if isinstance(encoded, list) and any(isinstance(side, str) for side in encoded[0]):
-        raise ValueError(
-            f"{part}sentence pairs are texts: turn them into ids with encode_pairs"
-        )
+    check_sides_are_ids(encoded, part)
     called = range(1, len(encoded) + 1) if lines is None else lines
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))

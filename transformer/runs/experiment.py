@@ -37,6 +37,7 @@ class Experiment:
 
         Experiment(folder="runs/files", resume=True, training={"minutes": 10})
 
+    Only device and compile are this machine's business, and have to be given again.
     With `init` the run begins with a trained model's weights and tokenizer, and learns more
     slowly. Raises ValueError for settings that do not exist, or that contradict `init`.
     """

@@ -250,6 +250,30 @@ def check_unused(folder: Path) -> None:
         )
 
 
+def has_begun(folder: Path) -> bool:
+    """Whether a run has a checkpoint to go on from; one that was killed before its first has not,
+    and begins.
+
+    FileNotFoundError where there was one, by what else is there.
+    """
+    if (folder / "checkpoint.safetensors").is_file():
+        return True
+    if list(folder.glob("*.safetensors")) or len(kept_weights(folder)) > 1:
+        raise FileNotFoundError(
+            f"{folder} has no checkpoint.safetensors to go on from, and has weights: copy "
+            "it again, or train anew in another --folder"
+        )
+    return False
+
+
+def init_of(e: Experiment) -> Path | str | None:
+    """The model whose weights an experiment begins with; also of one that resumes a run which was
+    stopped before its first checkpoint. None: random weights, or those of the checkpoint."""
+    if not e.resume or has_begun(e.folder):
+        return e.init
+    return read_settings(e.folder).get("init")
+
+
 @contextmanager
 def reserved(e: Experiment) -> Iterator[None]:
     """Inside the block no other process trains in an experiment's folder; it is made if need be,

@@ -17,6 +17,7 @@ from transformer.models.families import parameters_of
 from transformer.models.pretrained import check_memory
 from transformer.runs.batches import lengths_of
 from transformer.runs.monitor import clock
+from transformer.runs.recipes import shared_out
 from transformer.runs.training import TrainingConfig
 
 TOO_FEW = 500  # pairs
@@ -255,7 +256,7 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     the sample fits the model, or the model the machine.
     """
     sizes = [known for known in SIZES if known.pairs <= pairs]
-    brief = limits.settle(sizes[0].model, TrainingConfig())[1]
+    brief = limits.settle(sizes[0].model, shared_out(TrainingConfig()))[1]
 
     def trials(known: Size) -> Trial:
         return trial(limits.settle(known.model, brief)[0], brief, sample)

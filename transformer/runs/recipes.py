@@ -8,6 +8,7 @@ registers under a name of its own.
 
 from dataclasses import fields, replace
 
+from transformer.core.distributed import processes
 from transformer.fast.model import TransformerConfig
 from transformer.models.families import family_named
 from transformer.runs.training import TrainingConfig
@@ -115,6 +116,13 @@ def slower(training: TrainingConfig) -> TrainingConfig:
     return replace(training, lr_scale=FINE_TUNING * training.lr_scale)
 
 
+def shared_out(training: TrainingConfig) -> TrainingConfig:
+    """A training whose updates have batches for each of the processes that torchrun started: as
+    many as it had, or the next multiple of their number."""
+    more = -training.accumulate % processes()
+    return replace(training, accumulate=training.accumulate + more)
+
+
 def search_of(corpus: str) -> tuple[int, float]:
     """(beam, alpha) for a corpus: what its models take along (Sections 6.1 and 6.3)."""
     return SEARCH.get(corpus, (4, 0.6))
@@ -137,9 +145,11 @@ def recipe(corpus: str, preset: str | None = None, family: str = "transformer") 
     """{"model", "training"} for a corpus, or "files"; preset names another size.
 
     On wmt14 big is trained as in the paper. Another family of models takes over the sizes that it has.
+    Under torchrun each process has its batches in an update (`shared_out`).
     """
     found = dict(RECIPES.get(corpus, RECIPES["files"]))
     found["model"] = sized(found["model"], family, preset)
     if (corpus, preset, family) == ("wmt14", "big", "transformer"):
         found["training"] = WMT14_BIG
+    found["training"] = shared_out(found["training"])
     return found

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import torch
 
 from transformer.core.distributed import (
     LostPeer,
+    check_share,
     process_group,
     rank,
     rank_zero_first,
+    world_size,
 )
 from transformer.core.files import prepare_folder, write_file, write_json
 from transformer.core.interrupt import Interrupted
@@ -54,6 +57,8 @@ from transformer.runs.folder import (
     check_unused,
     continued,
     done_in,
+    has_begun,
+    init_of,
     kept_weights,
     last_update,
     note_resumed,
@@ -118,8 +123,9 @@ def new_model(e: Experiment, device: torch.device):
     model that it begins with; fast, on the device."""
     torch.manual_seed(e.training.seed)
     model = build_fast(e.model)
-    if e.init is not None:
-        folder = folder_named(e.init)
+    init = init_of(e)
+    if init is not None:
+        folder = folder_named(init)
         load_parameters(model, named_weights(load_model(folder)), folder)
     model = model.to(device)
     return compile_stacks(model) if e.compile else model
@@ -154,13 +160,18 @@ def new_tokenizer(e: Experiment, sentences: Sentences) -> Tokenizer:
     return Tokenizer.train(texts, e.model.vocab_size)
 
 
+def delete_weights(folder: Path) -> None:
+    """Delete what a run that was killed before its first checkpoint has kept."""
+    for left in [*kept_weights(folder), *kept_weights(folder, of="best")]:
+        left.unlink()
+
+
 def begin(
     e: Experiment, sentences: Sentences, command: str, device: torch.device
 ) -> tuple[Experiment, Tokenizer]:
     """Save the vocabulary of a new run (`new_tokenizer`) and its settings."""
     check_unused(e.folder)
-    for left in [*kept_weights(e.folder), *kept_weights(e.folder, of="best")]:
-        left.unlink()
+    delete_weights(e.folder)
     prepare_folder(e.folder)
     tokenizer = new_tokenizer(e, sentences)
     e = fitted(e, tokenizer)
@@ -174,8 +185,10 @@ def begin(
 
 
 def resume(e: Experiment) -> tuple[Experiment, Tokenizer]:
-    """Check a run that goes on, and read its vocabulary."""
+    """Check a run that goes on, and read its vocabulary; one without a checkpoint begins."""
     check_same_data(e)
+    if not has_begun(e.folder):
+        delete_weights(e.folder)
     check_memory(e.model)
     return e, load_tokenizer(e.folder, e.model)
 
@@ -205,6 +218,15 @@ def epochs_of(e: Experiment, encoded) -> float:
     return e.training.updates * pairs / len(encoded)
 
 
+def say_where(e: Experiment) -> None:
+    """Print from where a resumed run goes on."""
+    if has_begun(e.folder):
+        said = f"goes on after update {done_in(e)['update']:,}"
+    else:
+        said = "has no checkpoint yet: it begins, as it was set"
+    print(f"the run in {e.folder} {said}", flush=True)
+
+
 def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     """Print, in the first process, what is going to be trained, and how long that may take."""
     if rank() > 0:
@@ -220,15 +242,22 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
             "--minutes"
         )
     epochs = epochs_of(e, encoded)
-    print(f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs", flush=True)
+    plan = f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs"
+    if world_size() > 1:
+        batches = e.training.accumulate
+        plan += f"; {batches} batches an update, over {world_size()} processes"
+    print(plan, flush=True)
+    if e.resume:
+        say_where(e)
 
 
 def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list[dict]:
     """Train the model of an experiment by the fast parts; a stop says how to go on. See `train`."""
     parts: dict[str, Any] = fast_training(e.training, e.model)
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
+    resume = e.resume and has_begun(e.folder)
     try:
-        return train(model, encoded, e.training, e.folder, validate, e.resume, **parts)
+        return train(model, encoded, e.training, e.folder, validate, resume, **parts)
     except LostPeer:
         raise
     except Interrupted as stop:
@@ -286,12 +315,13 @@ def run_experiment(
     command: the words that started it, for run.json. callbacks: see `train`. Started by
     torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
-    after Ctrl-C.
+    (`transformer.core.interrupt`) after Ctrl-C.
     """
     e = continued(e)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
+        check_share(e.training.accumulate)
         with rank_zero_first():
             if rank() == 0:
                 stack.enter_context(reserved(e))

@@ -62,8 +62,14 @@ from transformer.runs.schedules import (
 
 @dataclass(frozen=True)
 class TrainingConfig(training.TrainingConfig):
-    """How to train: the paper's defaults (5). ValueError for one out of its range."""
+    """How to train: the paper's defaults (5). ValueError for one out of its range.
 
+    accumulate counts the batches of all processes: of several that train together each has as
+    many, so that it is a multiple of their number.
+    """
+
+    # batches of one update, over all processes together: a multiple of their number
+    accumulate: int = 1
     minutes: float | None = None  # stop after so many, validating and saving included
     # its peak, in place of what the paper's formula gives times lr_scale
     learning_rate: float | None = None
@@ -423,6 +429,8 @@ def train(
     optimizer, see `Trainer`, and callbacks: each is called with the `Progress` after each update,
     and can stop the training:
 
+        from transformer.runs.training import validation_loss
+
         def good_enough(progress):
             if progress.validated and progress.log[-1]["validation_loss"] < 1.5:
                 progress.stop("the loss is below 1.5")
@@ -432,7 +440,7 @@ def train(
 
         train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
 
-    Raises Interrupted after Ctrl-C before the last update, and ValueError for pairs or a folder
+    Raises Interrupted (`transformer.core.interrupt`) after Ctrl-C before the last update, and ValueError for pairs or a folder
     that do not fit, and where training diverges. Torch's generators are left as they were found.
     Started by torchrun, each process calls it with the same arguments, whose model is brought to
     the process's GPU; all get the log and the weights, and the first alone validates, saves and
