@@ -72,6 +72,36 @@ def test_a_whole_configuration_is_no_plans_business(files, tmp_path):
     assert run_experiment(e).training == TRAINING
 
 
+def test_a_few_own_files_keep_as_many_as_are_wanted(files, trained, tmp_path, capsys):
+    """Fine-tuning, too; the folder knows it, and another number is refused."""
+    e = Experiment(
+        **files,
+        folder=tmp_path / "run",
+        init=trained,
+        held_out=8,
+        training=dict(updates=2, batch_tokens=300, validate_every=2),
+    )
+    run_experiment(e)
+    assert "8 of 60 pairs, from all over your files" in capsys.readouterr().out
+    rows = (tmp_path / "run" / "held_out.tsv").read_text(encoding="utf8").splitlines()
+    assert len(rows) == 8
+    assert read_log(tmp_path / "run")[-1]["validation_pairs"] == 8
+    assert load_run(tmp_path / "run").held_out == 8
+    again = Experiment(folder=tmp_path / "run", resume=True, held_out=5)
+    with pytest.raises(ValueError, match="has held out 8, not 5"):
+        run_experiment(again)
+
+
+def test_more_than_there_are_cannot_be_held_out(files, tmp_path):
+    e = Experiment(**files, folder=tmp_path / "run", held_out=60)
+    with pytest.raises(ValueError, match="held_out 60 leaves nothing to train on"):
+        run_experiment(e)
+    with pytest.raises(ValueError, match="held_out must be a whole number"):
+        Experiment(**files, held_out=0)
+    with pytest.raises(ValueError, match="a corpus has its validation"):
+        Experiment("bundled", held_out=8)
+
+
 def test_a_run_goes_on_by_its_folder_alone(files, tmp_path):
     settings = dict(updates=2, batch_tokens=300, validate_every=1)
     e = Experiment(**files, folder=tmp_path, model=TINY, training=settings)

@@ -65,6 +65,8 @@ class Train(Choice):
     source_language: str = "en"
     # code of their translations' language
     target_language: str = "de"
+    # pairs of your files that are kept to validate on (a hundredth where not given)
+    held_out: int | None = None
     # cpu, cuda or mps; auto takes the fastest there is
     device: str = "auto"
     # let torch.compile write kernels first (a minute; pays on GPUs)
