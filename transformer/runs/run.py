@@ -62,9 +62,9 @@ from transformer.runs.folder import (
     sums_of,
 )
 from transformer.runs.held_out import write_held_out
-from transformer.runs.monitor import Forecast
+from transformer.runs.monitor import Forecast, check_functions, figures_in
 from transformer.runs.own_files import plan_files
-from transformer.runs.progress import monitor_of
+from transformer.runs.progress import Progress, monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
@@ -133,6 +133,33 @@ class Task:
     make_validator: Callable = make_validator  # of (e, tokenizer, sentences, count)
     new_model: Callable = new_model  # new_model(e, device)
     plan: Callable = plan_files  # of a new run: (e, sentences, device) -> e
+
+
+# A figure of one's own
+
+
+def with_own(
+    validate: Callable, own: Callable | None, tokenizer: Tokenizer, pairs: list
+) -> Callable:
+    """validate(model) that measures what own(model, tokenizer, pairs) gives, too."""
+    if own is None:
+        return validate
+
+    def both(model) -> dict:
+        figures = figures_in(validate(model), {})
+        return figures | figures_in(own(model, tokenizer, pairs), figures)
+
+    return both
+
+
+def check_watched(e: Experiment, task: Task, validate: Callable | None) -> None:
+    """ValueError for a figure to watch whose sense is not known, or that nothing measures, as far
+    as that can be known before a run."""
+    monitor = monitor_of(e.training)
+    monitor.check_sense()
+    if monitor.name and validate is None and task.make_validator is make_validator:
+        measured = dict.fromkeys(("validation_loss", "bleu", "validation_pairs"), 0.0)
+        monitor.check(measured, Progress().row({}))
 
 
 # Begin, go on, finish
@@ -221,6 +248,8 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
         )
     epochs = epochs_of(e, encoded)
     print(f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs", flush=True)
+    if watching := monitor_of(e.training).sentence():
+        print(watching, flush=True)
 
 
 def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list[dict]:
@@ -280,15 +309,27 @@ def run_experiment(
     count: int = 200,
     callbacks: Sequence[Callable] = (),
     task: Task = Task(),
+    validate: Callable | None = None,
 ) -> Experiment | None:
     """Vocabulary, plan, training (validated on `count` pairs), average: a model in e.folder.
 
-    command: the words that started it, for run.json. callbacks: see `train`. Started by
-    torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
+    command: the words that started it, for run.json. callbacks: see `train`. validate: a function
+    that gives figures of your own, beside those of the task:
+
+        def exact(model, tokenizer, pairs):  # the pairs of texts that are validated on
+            written = translate(model, tokenizer, [source for source, _ in pairs], beam=1)
+            right = [text == target for text, (_, target) in zip(written, pairs)]
+            return {"exact": sum(right) / len(right)}
+
+        run_experiment(e, validate=exact)  # training={"monitor": "exact"} goes by it
+
+    Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
     after Ctrl-C.
     """
+    check_functions(validate, callbacks)
     e = continued(e)
+    check_watched(e, task, validate)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
@@ -301,12 +342,14 @@ def run_experiment(
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            validate = task.make_validator(e, tokenizer, sentences, count)
+            measure = task.make_validator(e, tokenizer, sentences, count)
+            pairs = list(islice(sentences("validation"), count)) if validate else []
+            measure = with_own(measure, validate, tokenizer, pairs)
         del sentences
         model = task.new_model(e, device)
         announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            log = fit(model, e, encoded, validate, callbacks)
+            log = fit(model, e, encoded, measure, callbacks)
         if rank() > 0:
             return None
         finish(model, e, log)
