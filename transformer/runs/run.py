@@ -36,7 +36,7 @@ from transformer.models.pretrained import (
     save,
 )
 from transformer.models.search import translate
-from transformer.runs.batches import lengths_of
+from transformer.runs.batches import epochs_in_memory, lengths_of
 from transformer.runs.encoded import check_pairs, fitting
 from transformer.runs.experiment import (
     Experiment,
@@ -222,10 +222,11 @@ def open_run(
 
 
 def epochs_of(e: Experiment, encoded) -> float:
-    """Epochs that a run comes to, from the lengths of its first 200,000 pairs.
-
-    Every batch counts as full, so that this is some per cent too high (on Tatoeba 7).
+    """Epochs that a run comes to: from the batches of one, or for pairs on disk from the lengths of
+    the first 200,000, where every batch counts as full, which is some per cent too high.
     """
+    if isinstance(encoded, list):
+        return epochs_in_memory(e.training, encoded)
     rows = range(min(len(encoded), 200_000))
     lengths = np.maximum(*lengths_of(encoded, rows))
     pairs = e.training.accumulate * e.training.batch_tokens / lengths.mean()
