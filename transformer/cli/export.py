@@ -33,9 +33,8 @@ class Export:
 
     folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
     output: Path = Path("exported")  # the new folder: the model, and the tokenizer
-    format: Literal["ctranslate2", "onnx", "torch"] = (
-        "ctranslate2"  # onnx needs the extra annotated-attention[onnx]
-    )
+    # onnx needs the extra annotated-attention[onnx]
+    format: Literal["ctranslate2", "onnx", "torch"] = "ctranslate2"
 
     def run(self) -> None:
         from transformer.models import graph
@@ -58,9 +57,8 @@ class Import:
     this package."""
 
     source: tyro.conf.Positional[Path]  # the folder that was downloaded
-    output: Path = Path(
-        "runs/imported"
-    )  # the new folder, for --folder of the other commands
+    # the new folder, for --folder of the other commands
+    output: Path = Path("runs/imported")
 
     def run(self) -> None:
         from transformer.imported import import_folder

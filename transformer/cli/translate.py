@@ -33,13 +33,11 @@ class Translate:
     # the sentence, in quotes; without it, lines are read from standard input
     sentence: tyro.conf.Positional[str | None] = None
     folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
-    beam: int | None = (
-        None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
-    )
+    # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    beam: int | None = None
     alpha: float | None = None  # length penalty (the model's own where not given)
-    n_best: int = (
-        1  # so many translations of each sentence, as lines of number, score, text
-    )
+    # so many translations of each sentence, as lines of number, score, text
+    n_best: int = 1
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def run(self) -> None:

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -253,7 +253,17 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
         print(watching, flush=True)
 
 
-def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list[dict]:
+def imports_in(command: str) -> str:
+    """The --import of a command, such as " --import mine", for the one that is to follow it."""
+    given = shlex.split(command)
+    names = [name for word, name in pairwise(given) if word == "--import"]
+    names += [word.partition("=")[2] for word in given if word.startswith("--import=")]
+    return "".join(f" --import {shlex.quote(name)}" for name in names)
+
+
+def fit(
+    model, e: Experiment, encoded, validate: Callable, callbacks=(), command: str = ""
+) -> list[dict]:
     """Train the model of an experiment by the fast parts; a stop says how to go on. See `train`."""
     parts: dict[str, Any] = fast_training(e.training, e.model)
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
@@ -264,7 +274,8 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(
-            f"{stop}; go on with: transformer train --resume --folder {folder}"
+            f"{stop}; go on with: transformer train{imports_in(command)} --resume "
+            f"--folder {folder}"
         ) from None
 
 
@@ -350,7 +361,7 @@ def run_experiment(
         model = task.new_model(e, device)
         announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            log = fit(model, e, encoded, measure, callbacks)
+            log = fit(model, e, encoded, measure, callbacks, command)
         if rank() > 0:
             return None
         finish(model, e, log)
