@@ -12,6 +12,7 @@ from transformer import (
     TransformerConfig,
     load,
     run_experiment,
+    translate,
 )
 from transformer.cli import parse
 from transformer.cli.train import experiment_of
@@ -70,6 +71,60 @@ def test_what_is_given_counts_more_than_the_plan(files, tmp_path):
 def test_a_whole_configuration_is_no_plans_business(files, tmp_path):
     e = Experiment(**files, folder=tmp_path, model=TINY, training=TRAINING)
     assert run_experiment(e).training == TRAINING
+
+
+def test_a_few_own_files_keep_as_many_as_are_wanted(files, trained, tmp_path, capsys):
+    """Fine-tuning, too; the folder knows it, and another number is refused."""
+    e = Experiment(
+        **files,
+        folder=tmp_path / "run",
+        init=trained,
+        held_out=8,
+        training=dict(updates=2, batch_tokens=300, validate_every=2),
+    )
+    run_experiment(e)
+    assert "8 of 60 pairs, from all over your files" in capsys.readouterr().out
+    rows = (tmp_path / "run" / "held_out.tsv").read_text(encoding="utf8").splitlines()
+    assert len(rows) == 8
+    assert read_log(tmp_path / "run")[-1]["validation_pairs"] == 8
+    assert load_run(tmp_path / "run").held_out == 8
+    again = Experiment(folder=tmp_path / "run", resume=True, held_out=5)
+    with pytest.raises(ValueError, match="has held out 8, not 5"):
+        run_experiment(again)
+
+
+def test_a_figure_of_ones_own_is_watched(files, trained, tmp_path, capsys):
+    def exact(model, tokenizer, pairs):
+        assert len(pairs) == 2
+        return {"exact": len(translate(model, tokenizer, [pairs[0][0]])) == 1}
+
+    settings = dict(updates=4, batch_tokens=300, validate_every=2, monitor="exact")
+    e = Experiment(
+        **files, folder=tmp_path / "run", init=trained, held_out=2, training=settings
+    )
+    mistyped = replace(e, training=replace(e.training, monitor="exact_score"))
+    with pytest.raises(ValueError, match="'exact_score', and validate gives .*bleu"):
+        run_experiment(mistyped)
+    assert not (tmp_path / "run").exists()
+    run_experiment(e, validate=exact)
+    assert "watching exact: highest is best" in capsys.readouterr().out
+    rows = read_log(tmp_path / "run")
+    assert [row["exact"] for row in rows] == [1, 1]
+    assert rows[0].keys() >= {"validation_loss", "bleu"}
+    with pytest.raises(ValueError, match="names a figure 'bleu', which the log has"):
+        run_experiment(
+            replace(e, folder=tmp_path / "taken"), validate=lambda *_: {"bleu": 1.0}
+        )
+
+
+def test_more_than_there_are_cannot_be_held_out(files, tmp_path):
+    e = Experiment(**files, folder=tmp_path / "run", held_out=60)
+    with pytest.raises(ValueError, match="held_out 60 leaves nothing to train on"):
+        run_experiment(e)
+    with pytest.raises(ValueError, match="held_out must be a whole number"):
+        Experiment(**files, held_out=0)
+    with pytest.raises(ValueError, match="a corpus has its validation"):
+        Experiment("bundled", held_out=8)
 
 
 def test_a_run_goes_on_by_its_folder_alone(files, tmp_path, capsys):

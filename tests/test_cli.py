@@ -837,6 +837,18 @@ def test_help_of_the_program():
     ), done.stderr
 
 
+@pytest.mark.parametrize("name", command_line.COMMANDS)
+def test_every_option_has_a_text_of_its_own(name):
+    """A comment behind a value that spans lines is lost, or that of the option before it taken."""
+    help_text = " ".join(call(name, "--help").out.split())
+    value = r"(?:[\[{]\S*|STR|INT|FLOAT|PATH)"
+    texts = re.findall(rf"--[a-z-]+ (?:{value} )*(.*?) ?\(default:", help_text)
+    assert texts
+    assert all(texts)
+    assert len(set(texts)) == len(texts)
+    assert "--import mine, before or after the others, first imports" in help_text
+
+
 @pytest.mark.parametrize("family", ["transformer", "recurrence", "convolution"])
 def test_every_setting_has_a_meaning_and_the_recipes_default(family):
     """Both stand in the help of train; what the tokenizer decides is no option."""

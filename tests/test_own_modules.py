@@ -64,6 +64,8 @@ def test_a_model_a_corpus_a_recipe_and_a_schedule_of_ones_own(own):
     family = "--corpus", "sayings", "--family", "own", "--folder", "run"
     trained = run(own, "train", "--import", "mine", *family, "--device", "cpu")
     assert trained.returncode == 0, trained.stderr
+    advice = "Next: transformer evaluate --import mine --folder run"
+    assert advice in trained.stdout
     assert '"schedule": "mine:steps"' in (own / "run" / "run.json").read_text()
     said = run(own, "translate", "--import=mine", "A cat.", "--folder", "run")
     assert said.returncode == 0, said.stderr

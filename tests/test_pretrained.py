@@ -24,7 +24,7 @@ from transformer.hardware import choose_device
 from transformer.models.export import check_exportable
 from transformer.models.families import FAMILIES, Family, build, build_fast, family_of
 from transformer.models.pretrained import (
-    handed_part,
+    handed_parts,
     load,
     load_model,
     read_config,
@@ -95,6 +95,65 @@ def test_a_part_that_was_handed_in_is_not_forgotten(tmp_path):
     ):
         load_model(tmp_path, parts=Parts())
     assert load_model(tmp_path, parts=Parts(attention=cosine)).config == PAPER
+
+
+class NoPositions(torch.nn.Module):
+    def __init__(self, max_positions, d_model):
+        super().__init__()
+
+    def forward(self, x, start=0):
+        return x
+
+
+class Gated(torch.nn.Module):
+    """A feed-forward network of one's own, with other matrices."""
+
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.gate = torch.nn.Linear(d_model, d_ff)
+        self.down = torch.nn.Linear(d_ff, d_model)
+
+    def forward(self, x):
+        return self.down(self.gate(x).sigmoid())
+
+
+OWN_PARTS = {
+    "attention": partial(
+        MultiHeadAttention,
+        attend=lambda q, k, v, mask: scaled_dot_product_attention(q, k / 2, v, mask),
+    ),
+    "positions": NoPositions,
+    "norm": partial(LayerNorm, eps=0.5),
+    "feed_forward": Gated,
+}
+
+
+@pytest.mark.parametrize("missing", OWN_PARTS)
+def test_each_part_that_was_handed_in_is_wanted(missing, tmp_path):
+    model = Transformer(PAPER, Parts(**OWN_PARTS))
+    save(model, tmp_path)
+    assert type(load_model(tmp_path, parts=Parts(**OWN_PARTS))) is Transformer
+    given = {name: part for name, part in OWN_PARTS.items() if name != missing}
+    place = {"norm": "residuals.0.norm", "attention": "self_attention"}
+    with pytest.raises(
+        ValueError, match=rf"with a part handed in \(.*{place.get(missing, missing)}: "
+    ):
+        load_model(tmp_path, parts=Parts(**given))
+    with pytest.raises(ValueError, match="with parts handed in .*: hand them to load"):
+        load_model(tmp_path)
+
+
+def test_a_folder_that_names_one_part_loads(tmp_path):
+    """As they were saved once, with the first alone."""
+    model = Transformer(PAPER, Parts(positions=NoPositions, feed_forward=Gated))
+    save(model, tmp_path)
+    path = tmp_path / "config.json"
+    saved = json.loads(path.read_text())
+    path.write_text(json.dumps(saved | {"handed": saved["handed"][0]}))
+    parts = Parts(positions=NoPositions, feed_forward=Gated)
+    assert type(load_model(tmp_path, parts=parts)) is Transformer
+    with pytest.raises(ValueError, match="with a part handed in"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +377,7 @@ def test_a_part_that_was_handed_in_is_not_lost_silently(parts, named, tmp_path):
 
 def test_what_the_package_builds_itself_was_not_handed_in():
     for config in CONFIGS.values():
-        assert handed_part(build(config)) == handed_part(build_fast(config)) == ""
+        assert handed_parts(build(config)) == handed_parts(build_fast(config)) == []
 
 
 def test_a_kind_may_make_its_attention_anew(monkeypatch):
@@ -335,7 +394,7 @@ def test_a_kind_may_make_its_attention_anew(monkeypatch):
         "own",
         Family(partial(Transformer, parts=Parts(attention=Own)), OwnConfig),
     )
-    assert handed_part(build(OwnConfig(d_ff=32, h=4, **SIZES))) == ""
+    assert handed_parts(build(OwnConfig(d_ff=32, h=4, **SIZES))) == []
 
 
 @dataclasses.dataclass(frozen=True)

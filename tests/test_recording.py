@@ -5,6 +5,7 @@ import math
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 import torch
@@ -21,8 +22,13 @@ from transformer import (
 )
 from transformer import first_transformer as first
 from transformer import model as plain
-from transformer.attention import causal_mask, padding_mask
-from transformer.fast.attention import MultiHeadAttention, kernel_attention
+from transformer.attention import causal_mask, masked_softmax, padding_mask
+from transformer.fast.attention import (
+    MultiHeadAttention,
+    kernel_attention,
+    scaled_dot_product,
+    scaled_dot_product_attention,
+)
 from transformer.fast.model import Parts
 from transformer.fast.packed import can_pack
 from transformer.fast.search import greedy_search
@@ -430,7 +436,7 @@ def test_calls_that_are_no_steps_are_not_joined(model):
     with torch.no_grad(), cache(model) as seen:
         model(ids(3), ids(3))
         model(ids(3), ids(4))
-    with pytest.raises(ValueError, match="no steps of one search"):
+    with pytest.raises(ValueError, match="no steps of one greedy search .* use beam=1"):
         seen.joined("decoder.0.self_attention.weights")
     with pytest.raises(ValueError, match="computed 2 times"):
         seen["logits"]
@@ -516,6 +522,67 @@ def test_a_compiled_model_is_refused(model):
 def test_a_model_of_other_parts_is_refused():
     with pytest.raises(ValueError, match="nothing in it has a name"):
         names(nn.Linear(2, 2))
+
+
+# Attention of one's own
+
+
+def biased(q, k, v, mask=None):
+    scores = scaled_dot_product(q, k) + 0.05 * torch.arange(k.shape[-2])
+    weights = masked_softmax(scores, mask)
+    return weights @ v, weights
+
+
+def doubled(q, k, v, mask=None):
+    output, weights = scaled_dot_product_attention(q, k, v, mask)
+    return 2 * output, weights
+
+
+def kept_back(q, k, v, mask=None):
+    return biased(q, k, v, mask)[0], None
+
+
+def with_own(attend):
+    torch.manual_seed(0)
+    return strong(Parts(attention=partial(MultiHeadAttention, attend=attend))).eval()
+
+
+def test_scores_of_an_own_attention_are_no_name():
+    model = with_own(biased)
+    assert not [name for name in names(model) if name.endswith("scores")]
+    for pattern in ("encoder.0.self_attention.scores", "*.scores"):
+        with pytest.raises(ValueError, match="scores is not known: .* take .*weights"):
+            cache(model, pattern).__enter__()
+    with torch.no_grad(), cache(model) as seen:
+        before = model(SOURCE, TARGET)
+        assert not [name for name in names(model) if name.endswith("scores")]
+        with edit(model, {"*": lambda x: x}):
+            assert model(SOURCE, TARGET).equal(before)
+    assert list(seen) == names(model)
+
+
+def test_weights_of_an_own_attention_are_those_that_it_returns():
+    model = with_own(biased)
+    place = "encoder.0.self_attention"
+    with torch.no_grad(), cache(model, f"{place}.*") as seen:
+        model.encode(SOURCE)
+    given = (seen[f"{place}.{name}"] for name in ("queries", "keys", "values"))
+    output, weights = biased(*given, padding_mask(SOURCE, 0))
+    assert seen[f"{place}.weights"].equal(weights)
+    assert seen[f"{place}.heads"].equal(output)
+
+
+def test_weights_that_cannot_be_known_are_refused():
+    model = with_own(kept_back)
+    with torch.no_grad(), cache(model):
+        with pytest.raises(ValueError, match="no weights to record: .* returns none"):
+            model.encode(SOURCE)
+    model = with_own(doubled)
+    with torch.no_grad(), edit(model, {WEIGHTS: lambda x: x}):
+        model.encode(SOURCE)
+    with torch.no_grad(), edit(model, {WEIGHTS: torch.zeros_like}):
+        with pytest.raises(ValueError, match="these weights cannot be edited"):
+            model.encode(SOURCE)
 
 
 # Threads, nesting, errors

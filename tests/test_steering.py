@@ -9,11 +9,18 @@ from functools import partial
 import pytest
 import torch
 
-from transformer import TrainingConfig, Transformer, TransformerConfig, train
+from transformer import (
+    Experiment,
+    TrainingConfig,
+    Transformer,
+    TransformerConfig,
+    run_experiment,
+    train,
+)
 from transformer.core.interrupt import Interrupted
 from transformer.fast.training import AdamByParts
 from transformer.optimizer import peak_rate
-from transformer.runs.progress import lower_is_better
+from transformer.runs.progress import sense_of
 from transformer.runs.schedules import rate_of
 
 SMALL = TransformerConfig(
@@ -130,19 +137,59 @@ def test_a_part_without_a_rate_stays():
 
 
 @pytest.mark.parametrize(
-    "name, lower",
+    "name, sense",
     [
-        ("validation_loss", True),
-        ("perplexity", True),
-        ("bits", True),
-        ("TER", True),
-        ("bleu", False),
-        ("accuracy", False),
-        ("interest", False),
+        ("validation_loss", "min"),
+        ("perplexity", "min"),
+        ("bits", "min"),
+        ("TER", "min"),
+        ("bleu", "max"),
+        ("accuracy", "max"),
+        ("f1", "max"),
+        ("exact", "max"),
+        ("interest", "auto"),
+        ("error_score", "auto"),
     ],
 )
-def test_the_sense_of_a_figure(name, lower):
-    assert lower_is_better(name) == lower
+def test_the_sense_of_a_figure(name, sense):
+    assert sense_of(name) == sense
+
+
+def test_a_figure_whose_name_does_not_tell_its_sense(tmp_path):
+    config = dataclasses.replace(BRIEF, monitor="mistakes", patience=2)
+    with pytest.raises(ValueError, match="'mistakes', .* say so by monitor_mode"):
+        train(model_of(), PAIRS, config, tmp_path, figures("mistakes", [1.0]))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("settings", [dict(monitor="bleu"), dict(patience=2)])
+def test_nothing_to_watch_is_told_before_training(settings, tmp_path):
+    config = dataclasses.replace(BRIEF, **settings)
+    with pytest.raises(ValueError, match="validat"):
+        train(model_of(), PAIRS, config, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_figure_that_is_true_counts_as_1(tmp_path):
+    config = dataclasses.replace(BRIEF, monitor="exact", restore_best=True)
+    log = train(model_of(), PAIRS, config, validate=lambda model: {"exact": True})
+    assert [row["exact"] for row in log] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (dict(callbacks=print), "callbacks must be a list of functions"),
+        (dict(callbacks=[None]), "callbacks must be a list of functions"),
+        (dict(validate=0.5), "validate must be a function"),
+    ],
+)
+def test_what_are_no_functions(given, said, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        train(model_of(), PAIRS, BRIEF, tmp_path, **given)
+    with pytest.raises(ValueError, match=said):
+        run_experiment(Experiment(folder=tmp_path / "run"), **given)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

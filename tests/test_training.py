@@ -798,6 +798,7 @@ def test_patience(encoded, figures, expected):
         ),
         ({"mine": object()}, TypeError, "not JSON serializable"),
         (3.0, TypeError, "numbers by name"),
+        ({"verdict": "good"}, TypeError, "numbers by name"),
     ],
 )
 def test_a_validation_that_fails_loses_nothing(figures, error, said, encoded, tmp_path):

@@ -231,7 +231,7 @@ def attention(
     q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
     Returns the output (..., T, d_v) and the weights (..., T, S).
     """
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    scores = q / math.sqrt(q.shape[-1]) @ k.transpose(-2, -1)  # first: fp16 overflows
     weights = masked_softmax(scores, mask)
     return weights @ v, weights
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from importlib import import_module
+from inspect import getdoc
 from operator import or_
 from pathlib import Path
 from typing import Annotated, Any
@@ -37,6 +38,12 @@ COMMANDS = {
     "import": "export:Import",
     "demo": "demo:Demo",
 }
+
+
+IMPORT = (
+    "--import mine, before or after the others, first imports mine.py in this folder, or an "
+    "installed module of yours: what it registers is known then."
+)
 
 
 def command(name: str) -> type:
@@ -75,18 +82,25 @@ def without_imports(arguments: Sequence[str]) -> list[str]:
     return rest
 
 
+def described(named: type) -> str:
+    """What the help of a command says before its options."""
+    return f"{getdoc(named)}\n\n{IMPORT}"
+
+
 def parse(arguments: Sequence[str]) -> Any:
     """The command that the arguments name, filled in."""
     arguments = without_imports(arguments)
     name, rest = "".join(arguments[:1]), arguments[1:]
     if name == "train":
-        from transformer.cli.train import parse_train
+        from transformer.cli.train import Train, parse_train
 
-        return parse_train(rest)
+        return parse_train(rest, described(Train))
     flags = (tyro.conf.FlagCreatePairsOff,)
     if name in COMMANDS:
-        prog = f"transformer {name}"
-        return tyro.cli(command(name), prog=prog, args=rest, config=flags)
+        prog, named = f"transformer {name}", command(name)
+        return tyro.cli(
+            named, prog=prog, description=described(named), args=rest, config=flags
+        )
     every = [Annotated[command(n), tyro.conf.subcommand(n)] for n in COMMANDS]
     return tyro.cli(
         reduce(or_, every),

@@ -19,12 +19,10 @@ class Talk:
     """Talk with a language model: an answer to each line of standard input; an empty line begins
     anew."""
 
-    folder: Path | None = (
-        None  # a language model's folder (the bundled bot where not given)
-    )
-    temperature: float = (
-        0.0  # 0 says the likeliest; 1 draws by the model's probabilities
-    )
+    # a language model's folder (the bundled bot where not given)
+    folder: Path | None = None
+    # 0 says the likeliest; 1 draws by the model's probabilities
+    temperature: float = 0.0
     top_k: int | None = None  # draw among so many types at most
     top_p: float = 1.0  # draw among the likeliest with this probability together
     seed: int = 2017  # of what is drawn

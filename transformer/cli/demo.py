@@ -107,15 +107,12 @@ class Demo:
     """Train on the bundled corpus for a few minutes, then translate, score and draw."""
 
     folder: Path = Path("runs/demo")  # where everything is saved
-    minutes: float = (
-        3.6  # training stops after so many minutes, should the machine be slow
-    )
-    positions: Positions = (
-        "sinusoidal"  # rotary: better at somewhat longer sentences (07)
-    )
-    record: Path | None = (
-        None  # write what demo.json holds into this file, too, for data/runs
-    )
+    # training stops after so many minutes, should the machine be slow
+    minutes: float = 3.6
+    # rotary: better at somewhat longer sentences (07)
+    positions: Positions = "sinusoidal"
+    # write what demo.json holds into this file, too, for data/runs
+    record: Path | None = None
 
     def run(self) -> None:
         from transformer.views import demo, heads

@@ -21,7 +21,7 @@ from transformer.runs.experiment import Experiment, Given
 from transformer.runs.folder import load_run
 from transformer.runs.planning import Limits
 from transformer.runs.recipes import recipe, sized, slower
-from transformer.runs.run import Task, run_experiment
+from transformer.runs.run import Task, imports_in, run_experiment
 from transformer.runs.training import TrainingConfig
 
 
@@ -57,14 +57,15 @@ class Train(Choice):
 
     Without further options the recipe that suits the corpus is used, for files of your own one that
     suits their size, this machine and --minutes; every option shown here replaces one setting of
-    it. Ctrl-C saves; --resume goes on from there. --import mine first imports mine.py, with
-    parts of your own. Several GPUs: torchrun -m transformer train ...
+    it. Ctrl-C saves; --resume goes on from there. Several GPUs: torchrun -m transformer train ...
     """
 
     # code of your sentences' language
     source_language: str = "en"
     # code of their translations' language
     target_language: str = "de"
+    # pairs of your files that are kept to validate on (a hundredth where not given)
+    held_out: int | None = None
     # cpu, cuda or mps; auto takes the fastest there is
     device: str = "auto"
     # let torch.compile write kernels first (a minute; pays on GPUs)
@@ -84,8 +85,8 @@ class Train(Choice):
         if run_experiment(e, words(), task=task):
             split = " --split validation" if e.source_file else ""
             print(
-                f"done: {e.folder} holds the model. Next: transformer evaluate --folder "
-                f"{shlex.quote(str(e.folder))}{split}"
+                f"done: {e.folder} holds the model. Next: transformer evaluate"
+                f"{imports_in(words())} --folder {shlex.quote(str(e.folder))}{split}"
             )
 
 
@@ -143,12 +144,16 @@ def recipe_for(arguments: Sequence[str]) -> Train:
     return Train(**settings)
 
 
-def parse_train(arguments: Sequence[str]) -> Train:
+def parse_train(arguments: Sequence[str], description: str) -> Train:
     """The command with its options, whose defaults are those of a recipe."""
     default = recipe_for(arguments)
     with Settings(type(default.model), TrainingConfig):
         return tyro.cli(
-            Train, prog="transformer train", args=arguments, default=default
+            Train,
+            prog="transformer train",
+            description=description,
+            args=arguments,
+            default=default,
         )
 
 

@@ -23,7 +23,7 @@ from transformer.models.search import translate, translate_n_best
 from transformer.runs.experiment import Experiment
 from transformer.runs.folder import average_last, load_run, read_log
 from transformer.runs.planning import SIZES, schedule
-from transformer.runs.run import Task, make_validator, run_experiment
+from transformer.runs.run import run_experiment
 from transformer.runs.training import TrainingConfig
 
 COMMAND = "python -m transformer.experiments.tatoeba_run"
@@ -69,24 +69,14 @@ def experiment(
     return replace(e, device=device)
 
 
-def watching(sentences: list[str]) -> Task:
-    """A task whose log has, beside loss and BLEU, greedy translations of some sentences."""
-
-    def new_validator(e, tokenizer, pairs, count):
-        figures = make_validator(e, tokenizer, pairs, count)
-
-        def validate(model):
-            outputs = translate(model, tokenizer, sentences, beam=1)
-            return {**figures(model), "translations": outputs}
-
-        return validate
-
-    return Task(make_validator=new_validator)
+def watched(model, tokenizer, pairs: list) -> dict:
+    """Greedy translations of some sentences, for the log; of whatever pairs."""
+    return {"translations": translate(model, tokenizer, SENTENCES, beam=1)}
 
 
 def run(e: Experiment, callbacks=()) -> None:
     """Train to the end; what was begun in the folder goes on."""
-    run_experiment(e, COMMAND, VALIDATED, list(callbacks), watching(SENTENCES))
+    run_experiment(e, COMMAND, VALIDATED, list(callbacks), validate=watched)
 
 
 def ladder(folder: Path, device: torch.device) -> dict[str, list[str]]:

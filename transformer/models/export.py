@@ -9,7 +9,7 @@ from transformer.core.checks import check_texts
 from transformer.core.files import new_folder
 from transformer.core.white_space import is_blank, normalised
 from transformer.models.families import family_of
-from transformer.models.pretrained import handed_part
+from transformer.models.pretrained import handed_parts
 
 
 def numbers_of(weight: torch.Tensor):
@@ -58,9 +58,9 @@ def put_layer(spec, layer) -> None:
 def check_exportable(model) -> None:
     """ValueError for a model that CTranslate2's Transformer cannot be."""
     family, c = family_of(model), model.config
-    if part := handed_part(model):
+    if parts := handed_parts(model):
         raise ValueError(
-            f"this model was built with a part that CTranslate2 does not know ({part})"
+            f"this model was built with a part that CTranslate2 does not know ({parts[0]})"
             ": it cannot be exported"
         )
     if family not in ("transformer", "marian"):

@@ -17,6 +17,7 @@ from transformer.models.watching import (
     end_call,
     hooked,
     joined,
+    knows_scores,
     projected,
     visit_input,
     visit_output,
@@ -50,7 +51,10 @@ def forward_of(module: nn.Module, point: str) -> Named:
 def inside_attention(module: Any, prefix: str) -> Iterator[tuple[str, Named]]:
     """What is met in an attention, its input and output included."""
     slots: list[Slot] = []
+    points = list(INSIDE)
     if callable(getattr(module, "attend", None)):
+        if not knows_scores(module.attend):
+            points.remove("scores")
         slots.append((module, "forward", hooked(visit_input, visit_output)))
         slots.append((module, "attend", watch_attend))
     else:
@@ -59,7 +63,7 @@ def inside_attention(module: Any, prefix: str) -> Iterator[tuple[str, Named]]:
             way = hooked(after=projected(point))
             slots.append((getattr(module, name), "forward", way))
         slots.append((module.W_O, "forward", hooked(joined)))
-    for point in ("input", *INSIDE, "output"):
+    for point in ("input", *points, "output"):
         yield prefix + point, Named((module, point), tuple(slots))
 
 
@@ -131,11 +135,23 @@ def chosen(named: Iterable[str], patterns: Iterable[str]) -> list[str]:
     for pattern in map(str, patterns):
         fitting = [name for name in named if fnmatchcase(name, pattern)]
         if not fitting:
+            check_scores(named, pattern)
             raise ValueError(
                 f"nothing here is named {pattern!r}; near: {', '.join(near(pattern, named))}"
             )
         found |= set(fitting)
     return [name for name in named if name in found]
+
+
+def check_scores(named: list[str], pattern: str) -> None:
+    """ValueError for a pattern of scores of attention that does not tell them."""
+    for name in named:
+        scores = f"{name.removesuffix('weights')}scores"
+        if name.endswith("weights") and fnmatchcase(scores, pattern):
+            raise ValueError(
+                f"{scores} is not known: this attention has an `attend` of your own, and "
+                f"only that knows what its softmax reads; take {name}"
+            )
 
 
 def near(name: str, names: list[str]) -> list[str]:

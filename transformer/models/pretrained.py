@@ -131,7 +131,11 @@ def save(
     model = plain(model)
     check_plain(model)
     check_sequence_model(model)
-    folder, family, part = Path(folder), family_of(model, own=True), handed_part(model)
+    folder, family, parts = (
+        Path(folder),
+        family_of(model, own=True),
+        handed_parts(model),
+    )
     check_buffers(model)
     weights = named_weights(model)
     check_numbers(weights, "the model")
@@ -148,7 +152,7 @@ def save(
             "kind": family,
             "about": asdict(model.about),
             "config": asdict(model.config),
-            **({"handed": part} if part else {}),
+            **({"handed": parts} if parts else {}),
         },
     )
 
@@ -183,26 +187,42 @@ def named(one: object) -> str:
     return f"{getattr(one, '__module__', '')}.{getattr(one, '__qualname__', type(one).__name__)}"
 
 
-def handed_part(model: nn.Module) -> str:
-    """The first part of a model that its family does not build from its configuration, so that it was
-    handed in; "" where there is none. `FAST_PARTS` compute what they replace.
+WHOLE = "the whole"
+
+
+def handed_places(model: nn.Module) -> dict[str, str]:
+    """What a model's family does not build from its configuration, so that it was handed in: each
+    module's name, and its class. `FAST_PARTS` compute what they replace.
     """
     with torch.device("meta"):
         known = {
             name: made_of(part) for name, part in build(model.config).named_modules()
         }
     fast: tuple[str, ...] = ()
+    handed: dict[str, str] = {}
     for full_name, part in model.named_modules():
         name = plain_name(full_name)
         if any(wrapper in vars(part)["_modules"] for wrapper in WRAPPERS):
             continue  # around a part, which computes the same
         if type(part) in FAST_PARTS:
             fast += (f"{name}.",)
+        elif name not in known and any(
+            name.startswith(f"{place}.") for place in handed
+        ):
+            continue  # inside of a part
         elif made_of(part) != known.get(name) and not name.startswith(fast):
             attend = vars(part).get("attend")
             how = f", {named(attend)}" if attend else ""
-            return f"{name or 'the whole'}: {named(type(part))}{how}"
-    return ""
+            handed[name or WHOLE] = f"{named(type(part))}{how}"
+    return handed
+
+
+def handed_parts(model: nn.Module) -> list[str]:
+    """Such as "positions: mine.NoPositions": the `handed_places`, of equal parts the first."""
+    first: dict[str, str] = {}
+    for name, what in handed_places(model).items():
+        first.setdefault(what, name)
+    return [f"{name}: {what}" for what, name in first.items()]
 
 
 def hash_of(saved: Any) -> str:
@@ -251,9 +271,16 @@ def no_configuration(path: Path, error: Exception) -> ValueError:
     )
 
 
-def handed_in(folder: Path) -> str:
-    """The part that the model in a folder was saved with, as `handed_part` names it, or ""."""
-    return read_json(folder / "config.json").get("handed", "")
+def handed_in(folder: Path) -> list[str]:
+    """The `handed_parts` that the model in a folder was saved with; once only the first was kept."""
+    saved = read_json(folder / "config.json").get("handed", [])
+    return [saved] if isinstance(saved, str) else saved
+
+
+def handed_in_words(folder: Path, parts: list[str]) -> str:
+    """How the error for missing parts begins."""
+    what = "a part" if len(parts) == 1 else "parts"
+    return f"the model in {folder} was built with {what} handed in ({'; '.join(parts)})"
 
 
 def load_model(folder: Path, parts: Any = None) -> SequenceModel:
@@ -264,10 +291,12 @@ def load_model(folder: Path, parts: Any = None) -> SequenceModel:
 def model_and_metadata(folder: Path, parts: Any = None) -> tuple[SequenceModel, dict]:
     """See `load_model`; and what the file of the weights says of them."""
     config, model_about = read_config(folder / "config.json")
-    if parts is None and (part := handed_in(folder)):
+    handed = handed_in(folder)
+    if parts is None and handed:
+        it = "it" if len(handed) == 1 else "them"
         raise ValueError(
-            f"the model in {folder} was built with a part handed in ({part}): hand it "
-            "to load, too, or register a family of models that has it (CONTRIBUTING.md)"
+            f"{handed_in_words(folder, handed)}: hand {it} to load, too, or register a "
+            f"family of models that has {it} (CONTRIBUTING.md)"
         )
     path = folder / "model.safetensors"
     tensors, said = load_weights(path)
@@ -283,11 +312,11 @@ def model_and_metadata(folder: Path, parts: Any = None) -> tuple[SequenceModel, 
             "with: copy both again from the trained model"
         )
     model = build(config, parts)
-    part = "" if parts is None else handed_in(folder)
-    if part and not handed_part(model):
+    here = handed_places(model) if handed else {}
+    if missing := [part for part in handed if part.partition(":")[0] not in here]:
         raise ValueError(
-            f"the model in {folder} was built with a part handed in ({part}), and "
-            "load was given none like it: hand it to load"
+            f"{handed_in_words(folder, missing)}, and load was given none like it: hand "
+            "to load what the model was built with"
         )
     load_parameters(model, tensors, path, checked="sha256" in said)
     model.about = model_about

@@ -7,7 +7,8 @@ package's layers, plain or strong. Names count layers from 0; `list(names(model)
     encoder.0.self_attention.input     what the sub-layer reads (pre-norm: after the norm)
     encoder.0.self_attention.queries   (B, h, T, d_k), as scores are made of them; also keys
     encoder.0.self_attention.values    (B, h, S, d_v)
-    encoder.0.self_attention.scores    (B, h, T, S), what softmax reads, lowest where masked
+    encoder.0.self_attention.scores    (B, h, T, S), what softmax reads, lowest where masked;
+                                       not of an `attend` of your own
     encoder.0.self_attention.weights   (B, h, T, S), rows sum to 1
     encoder.0.self_attention.heads     (B, h, T, d_v), what each head puts out
     encoder.0.self_attention.output    what the sub-layer puts out, before dropout
@@ -60,7 +61,7 @@ class Activations(Mapping[str, Tensor]):
             raise ValueError(
                 f"{name} was computed {len(calls)} times inside the block, not once: "
                 f"seen.calls({name!r}) lists all, seen.joined({name!r}) joins the steps "
-                "of a search"
+                "of a search with beam=1"
             )
         return calls[0]
 
@@ -79,8 +80,8 @@ class Activations(Mapping[str, Tensor]):
         )
         if not calls or not one_by_one:
             raise ValueError(
-                f"the {len(calls)} calls of {name} are no steps of one search for the same "
-                f"sentences: seen.calls({name!r}) lists them"
+                f"the {len(calls)} calls of {name} are no steps of one greedy search for "
+                f"the same sentences: use beam=1, or seen.calls({name!r}), which lists them"
             )
         if point in ("weights", "scores"):
             fill = 0.0 if point == "weights" else torch.finfo(calls[0].dtype).min

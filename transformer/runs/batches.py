@@ -1,12 +1,14 @@
 """The batches of notebook 10 of lists and of pairs on disk, from any place in an epoch on."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from transformer import data
 from transformer.corpora.windows import windows
 from transformer.data import similar_batches
+from transformer.training import epoch_seed
 
 
 def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
@@ -42,3 +44,10 @@ def epoch_batches(
 def token_batches(encoded, batch_tokens: int, seed: int = 0) -> list[list[int]]:
     """The batches of an epoch as a list; see `epoch_batches`."""
     return list(epoch_batches(encoded, batch_tokens, seed))
+
+
+def epochs_in_memory(training: Any, encoded: list) -> float:
+    """Epochs that the updates of a training come to, by the batches of its first."""
+    seed = epoch_seed(training.seed, 0)
+    batches = token_batches(encoded, training.batch_tokens, seed)
+    return training.updates * training.accumulate / len(batches)

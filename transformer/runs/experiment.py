@@ -33,6 +33,7 @@ class Experiment:
 
         Experiment(source_file="a.en", target_file="a.de", training={"minutes": 5})
 
+    `held_out=8` keeps about eight pairs of own files to validate on, whole groups of equal sentences.
     A run goes on by its folder alone, with what it began with, and again what a dict changes:
 
         Experiment(folder="runs/files", resume=True, training={"minutes": 10})
@@ -48,6 +49,7 @@ class Experiment:
     target_file: Path | None = None  # their translations, line by line
     source_language: str = "en"  # codes of the languages of your files
     target_language: str = "de"
+    held_out: int | None = None  # pairs of your files to validate on (else a hundredth)
     folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
     resume: bool = False  # go on with the run in the folder, with its own settings
     init: Path | str | None = None  # the folder of a model to begin with, or "tatoeba"
@@ -60,6 +62,8 @@ class Experiment:
 
     def __post_init__(self):
         own = self.source_file or self.target_file
+        if self.held_out is not None:
+            check_held_out(self.held_out, bool(own) or self.resume)
         name = "files" if own else self.corpus or "bundled"
         self.given = given = Given(self.model, self.training)
         known = recipe(name)
@@ -89,6 +93,19 @@ class Experiment:
         own = self.source_file is not None
         if own and (self.source_language, self.target_language) == ("en", "de"):
             self.source_language, self.target_language = about.source, about.target
+
+
+def check_held_out(count: int, own: bool) -> None:
+    """ValueError for a number of pairs to hold out that is none, or that is not of own files."""
+    if type(count) is not int or count < 1:
+        raise ValueError(
+            f"held_out must be a whole number of at least 1, not {count!r}"
+        )
+    if not own:
+        raise ValueError(
+            "held_out counts pairs of your own files, and a corpus has its validation: "
+            "leave it out, or name source_file and target_file"
+        )
 
 
 def changed(given: Any, default: Any, what: str) -> Any:
@@ -209,7 +226,7 @@ def stream_pairs(e: Experiment, split: str) -> Iterator[tuple[str, str]]:
     files = files_of(e, split)
     if e.source_file is None:
         return stream_corpus(e.corpus, split, e.reverse)
-    divided = hold_out(stream_parallel(*files))
+    divided = hold_out(stream_parallel(*files), e.held_out)
     return chosen_pairs(stream_parallel(*files), side_of(divided, split))
 
 
@@ -275,7 +292,7 @@ class Sentences:
         pairs: Iterable = ParsedOnce(lambda: stream_parallel(*files))
         if not large:
             pairs = list(stream_parallel(*files))
-        self.divided = hold_out(pairs)
+        self.divided = hold_out(pairs, self.e.held_out)
         training = ChosenPairs(pairs, self.divided.training)
         self.kept["train"] = training if large else list(training)
         self.kept["validation"] = list(chosen_pairs(pairs, self.divided.held_out))
@@ -293,6 +310,7 @@ def encoded_training(e: Experiment, tokenizer: Tokenizer, sentences: Sentences):
     pairs = sentences("train")
     if on_disk(e):
         name = e.corpus if e.source_file is None else Path(e.source_file).stem
+        name += f"-{e.held_out}" if e.held_out else ""
         longest = e.model.max_positions
         files = files_of(e, "train")
         return prepare(tokenizer, pairs, files, name, "train", e.reverse, longest)

@@ -66,6 +66,7 @@ TYPES = {
     "init": str | None,
     "resumed": list,
     "held_out": str,
+    "held_out_pairs": int | None,
 }
 HELD_OUT = "groups"  # how own files keep pairs from training: see `hold_out`
 
@@ -86,6 +87,7 @@ def experiment_in(saved: dict) -> Experiment:
         saved["corpus"],
         **files,
         **more,
+        held_out=saved.get("held_out_pairs"),
         model=config(**saved["model"]),
         training=TrainingConfig(**saved["training"]),
     )
@@ -109,6 +111,7 @@ def continued(e: Experiment) -> Experiment:
         corpus=saved.corpus if e.corpus == "bundled" else e.corpus,
         source_file=e.source_file or saved.source_file,
         target_file=e.target_file or saved.target_file,
+        held_out=e.held_out or saved.held_out,
         device=e.device,
         compile=e.compile,
         model=model,
@@ -149,6 +152,7 @@ def settings_of(e: Experiment, command: str, device: torch.device) -> dict:
         "target_file": e.target_file and str(e.target_file.absolute()),
         "source_language": source,
         "target_language": target,
+        "held_out_pairs": e.held_out,
         "init": None if e.init is None else str(e.init),
         "kind": family_of(e.model, own=True),
         "model": asdict(e.model),
@@ -169,7 +173,15 @@ def check_same_data(e: Experiment) -> None:
     there = family_and_settings(experiment_in(saved))
     here = family_and_settings(e)
     files = () if sums else ("source_file", "target_file")
-    for name in ("corpus", "reverse", *files, "seed", "batch_tokens", "family"):
+    for name in (
+        "corpus",
+        "reverse",
+        *files,
+        "held_out",
+        "seed",
+        "batch_tokens",
+        "family",
+    ):
         old, new = there[name], here[name]
         if name in files and Path(old or "").absolute() == Path(new or "").absolute():
             continue

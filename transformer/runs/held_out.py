@@ -131,13 +131,15 @@ def drawn(groups: np.ndarray, wanted: int) -> np.ndarray:
     return np.array(chosen or [names[sizes.argmin()]], dtype=np.uint64)
 
 
-def hold_out(pairs: Iterable[tuple[str, str]]) -> Split:
-    """Which pairs to train on, which to validate on: a hundredth, at most 1,000, at least one.
+def hold_out(pairs: Iterable[tuple[str, str]], count: int | None = None) -> Split:
+    """Which pairs to train on, and which about `count` to validate on: where it is not given a
+    hundredth, at most 1,000, at least one.
 
     Of equal pairs that are held out the first stands for all. The same pairs in another order are
-    held out alike. ValueError where there are not two different pairs.
+    held out alike. ValueError where there are not two different pairs, and where none would be
+    left to train on.
     """
-    (source, target, near), places, count = numbers_of(pairs)
+    (source, target, near), places, found = numbers_of(pairs)
     both = source * np.uint64(3) ^ target  # of equal pairs the same
     different, first = np.unique(both, return_index=True)
     if len(different) < 2:
@@ -145,7 +147,12 @@ def hold_out(pairs: Iterable[tuple[str, str]]) -> Split:
             f"training needs at least 2 different pairs, one of them to validate on, not "
             f"{len(different)}"
         )
-    wanted = max(1, min(MOST, len(different) // SHARE))
+    if count is not None and count >= len(different):
+        raise ValueError(
+            f"held_out {count} leaves nothing to train on: there are {len(different)} "
+            "different pairs"
+        )
+    wanted = count or max(1, min(MOST, len(different) // SHARE))
     groups = groups_of(source, target)
     names = drawn(groups[first], wanted)
     if linked := not len(names):
@@ -156,8 +163,8 @@ def hold_out(pairs: Iterable[tuple[str, str]]) -> Split:
     kept[first] = True
     shown, trained = held & kept, ~held
     report = Report(
-        count,
-        count - len(places),
+        found,
+        found - len(places),
         int(shown.sum()),
         int(held.sum() - shown.sum()),
         int(np.isin(near[shown], near[trained]).sum()),

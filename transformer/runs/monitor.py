@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from multiprocessing import parent_process
+from typing import Any
 
 import numpy as np
 import torch
@@ -59,14 +60,22 @@ def show(bar: tqdm, row: dict, device: torch.device) -> None:
 
 
 def measure(validate: Callable | None, model: nn.Module, row: dict) -> dict:
-    """What validate(model) measures, None for nothing.
-
-    TypeError for what the log cannot hold, ValueError for a name that its row has already.
-    """
+    """What validate(model) measures, None for nothing; see `figures_in`."""
     if validate is None:
         return {}
     model.eval()
-    measured = validate(model)
+    figures = figures_in(validate(model), row)
+    json.dumps(figures)  # TypeError for what the log's file cannot hold
+    if not is_row({**row, **figures}):
+        raise TypeError(f"validate gives {figures}: numbers by name are wanted")
+    return figures
+
+
+def figures_in(measured: Any, row: dict) -> dict:
+    """What a validation has measured, as the log holds it; True counts as 1.
+
+    TypeError for what are no numbers by name, ValueError for a name that its row has already.
+    """
     if measured is None:
         return {}
     if not isinstance(measured, dict):
@@ -75,15 +84,29 @@ def measure(validate: Callable | None, model: nn.Module, row: dict) -> dict:
         name: figure.item() if hasattr(figure, "item") else figure
         for name, figure in measured.items()
     }
-    if taken := figures.keys() & row.keys():
-        raise ValueError(
-            f"validate names a figure {taken.pop()!r}, which the log has "
-            "already: call it something else"
-        )
-    json.dumps(figures)  # TypeError for what the log's file cannot hold
-    if not is_row({**row, **figures}):
-        raise TypeError(f"validate gives {figures}: numbers by name are wanted")
+    for name, figure in figures.items():
+        if isinstance(figure, str):
+            raise TypeError(f"validate gives {figures}: numbers by name are wanted")
+        if isinstance(figure, bool):
+            figures[name] = int(figure)
+        if name in row:
+            raise ValueError(
+                f"validate names a figure {name!r}, which the log has "
+                "already: call it something else"
+            )
     return figures
+
+
+def check_functions(validate: Any, callbacks: Any) -> None:
+    """ValueError for a validate that is no function, and callbacks that are no list of some."""
+    if validate is not None and not callable(validate):
+        raise ValueError(
+            f"validate must be a function that gives numbers by name, not {validate!r}"
+        )
+    if callable(callbacks) or not all(map(callable, callbacks)):
+        raise ValueError(
+            f"callbacks must be a list of functions, such as [show], not {callbacks!r}"
+        )
 
 
 def check_weights(model: nn.Module) -> None:

@@ -15,7 +15,7 @@ from transformer.data import Tokenizer, encode_pairs
 from transformer.fast.model import TransformerConfig
 from transformer.models.families import parameters_of
 from transformer.models.pretrained import check_memory
-from transformer.runs.batches import lengths_of
+from transformer.runs.batches import epochs_in_memory, lengths_of
 from transformer.runs.monitor import clock
 from transformer.runs.recipes import shared_out
 from transformer.runs.training import TrainingConfig
@@ -201,13 +201,13 @@ class Plan:
     training: TrainingConfig
     pairs: int
     tokens: float  # of an epoch, a side
+    epochs: float
     each: float | None = None  # seconds of an update, where they were timed
     trained: bool = False  # the model, before
 
     def lines(self) -> list[str]:
         """The plan in words."""
         c, t = self.model, self.training
-        seen = t.updates * t.accumulate * t.batch_tokens
         names = ("N", "d_model", "P_drop", "vocab_size")
         sizes = ", ".join(f"{n} {getattr(c, n)}" for n in names if hasattr(c, n))
         timed = ""
@@ -217,9 +217,9 @@ class Plan:
         return [
             f"{self.pairs:,} pairs of about {self.tokens / self.pairs:.0f} tokens: "
             f"{sizes}, batches of {t.batch_tokens:,} tokens",
-            f"{t.updates:,} updates, {seen / self.tokens:.1f} epochs, "
+            f"{t.updates:,} updates, {self.epochs:.1f} epochs, "
             f"warm-up {t.warmup:,}{timed}",
-            FORGETS if self.trained else outlook(self.pairs, seen),
+            FORGETS if self.trained else outlook(self.pairs, self.epochs * self.tokens),
         ]
 
 
@@ -275,8 +275,10 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     updates = limits.overrides.get("updates")
     if updates is None:
         updates, each = updates_in(tried, batch, wanted, LEAST_EPOCHS * tokens, time)
-    epochs = updates * brief.accumulate * batch / tokens
     training = schedule(brief, updates, batch, getattr(tried.model, "d_model", 512))
+    epochs = updates * brief.accumulate * batch / tokens
+    if len(sample) == pairs:  # all are in memory: batches need not count as full
+        epochs = epochs_in_memory(training, tried.encoded)
     model = replace(chosen.model, P_drop=dropout(epochs))
     model, training = limits.settle(model, training)
-    return Plan(model, training, pairs, tokens, each, limits.trained)
+    return Plan(model, training, pairs, tokens, epochs, each, limits.trained)

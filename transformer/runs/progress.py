@@ -16,10 +16,11 @@ MOST_SKIPPED = (
 
 # Validation pairs from which on BLEU tells which of two models is better
 ENOUGH = 100
-# Words in the names of figures of which less is better
+# Words in the names of figures of which less is better, or more
 LESS_IS_BETTER = set(
     "loss losses perplexity ppl error errors nats bits ter wer cer".split()
 )
+MORE_IS_BETTER = set("bleu chrf accuracy exact f1 score".split())
 Sense = Literal["auto", "min", "max"]
 
 
@@ -34,9 +35,14 @@ def deciding(row: dict) -> str:
     return "validation_loss"
 
 
-def lower_is_better(figure: str) -> bool:
-    """Whether a figure's name is that of a loss, a perplexity, an error or the like."""
-    return bool(LESS_IS_BETTER & set(re.split("[^a-z]+", figure.lower())))
+def sense_of(figure: str) -> Sense:
+    """ "min" for the name of a loss, an error or the like, "max" for that of BLEU, an accuracy or
+    the like, "auto" where the name does not tell."""
+    words = set(re.split("[^a-z0-9]+", figure.lower()))
+    less, more = bool(LESS_IS_BETTER & words), bool(MORE_IS_BETTER & words)
+    if less == more:
+        return "auto"
+    return "min" if less else "max"
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,8 @@ class Monitor:
 
     def lower(self, row: dict) -> bool:
         """Whether less of it is better."""
-        known = {"min": True, "max": False}
-        return known.get(self.mode, lower_is_better(self.figure(row)))
+        mode = sense_of(self.figure(row)) if self.mode == "auto" else self.mode
+        return mode == "min"
 
     def score(self, row: dict) -> float:
         """What makes a row of the log better than another, the higher the better."""
@@ -79,9 +85,27 @@ class Monitor:
         end = "lowest" if self.lower(row) else "highest"
         return f"the {end} {name.replace('_', ' ')}, {row[name]:.4g}{why}"
 
-    def check(self, figures: dict) -> None:
-        """ValueError where `validate` has measured nothing that can be watched."""
-        if self.name is not None and not is_number(figures.get(self.name)):
+    def sentence(self) -> str:
+        """What is watched and in which sense; "" where nothing is named."""
+        if self.name is None:
+            return ""
+        best = "lowest" if self.lower({}) else "highest"
+        return f"watching {self.name}: {best} is best"
+
+    def check_sense(self) -> None:
+        """ValueError for a figure whose name does not tell its sense, where nothing else does."""
+        if self.name and self.mode == "auto" and sense_of(self.name) == "auto":
+            raise ValueError(
+                f"monitor watches {self.name!r}, and the name does not tell whether more or "
+                'less of it is better: say so by monitor_mode, "max" or "min"'
+            )
+
+    def check(self, figures: dict, row: dict) -> None:
+        """ValueError where `validate` has measured nothing that can be watched.
+
+        row: what the log has without it.
+        """
+        if self.name is not None and not is_number((row | figures).get(self.name)):
             there = [name for name, value in figures.items() if is_number(value)]
             raise ValueError(
                 f"monitor watches {self.name!r}, and validate gives "

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from transformer.models.pretrained import (
     save,
 )
 from transformer.models.search import translate
-from transformer.runs.batches import lengths_of
+from transformer.runs.batches import epochs_in_memory, lengths_of
 from transformer.runs.encoded import check_pairs, fitting
 from transformer.runs.experiment import (
     Experiment,
@@ -67,9 +67,9 @@ from transformer.runs.folder import (
     sums_of,
 )
 from transformer.runs.held_out import write_held_out
-from transformer.runs.monitor import Forecast
+from transformer.runs.monitor import Forecast, check_functions, figures_in
 from transformer.runs.own_files import plan_files
-from transformer.runs.progress import monitor_of
+from transformer.runs.progress import Progress, monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import held_out_loss, train
 
@@ -141,6 +141,33 @@ class Task:
     plan: Callable = plan_files  # of a new run: (e, sentences, device) -> e
 
 
+# A figure of one's own
+
+
+def with_own(
+    validate: Callable, own: Callable | None, tokenizer: Tokenizer, pairs: list
+) -> Callable:
+    """validate(model) that measures what own(model, tokenizer, pairs) gives, too."""
+    if own is None:
+        return validate
+
+    def both(model) -> dict:
+        figures = figures_in(validate(model), {})
+        return figures | figures_in(own(model, tokenizer, pairs), figures)
+
+    return both
+
+
+def check_watched(e: Experiment, task: Task, validate: Callable | None) -> None:
+    """ValueError for a figure to watch whose sense is not known, or that nothing measures, as far
+    as that can be known before a run."""
+    monitor = monitor_of(e.training)
+    monitor.check_sense()
+    if monitor.name and validate is None and task.make_validator is make_validator:
+        measured = dict.fromkeys(("validation_loss", "bleu", "validation_pairs"), 0.0)
+        monitor.check(measured, Progress().row({}))
+
+
 # Begin, go on, finish
 
 
@@ -208,10 +235,11 @@ def open_run(
 
 
 def epochs_of(e: Experiment, encoded) -> float:
-    """Epochs that a run comes to, from the lengths of its first 200,000 pairs.
-
-    Every batch counts as full, so that this is some per cent too high (on Tatoeba 7).
+    """Epochs that a run comes to: from the batches of one, or for pairs on disk from the lengths of
+    the first 200,000, where every batch counts as full, which is some per cent too high.
     """
+    if isinstance(encoded, list):
+        return epochs_in_memory(e.training, encoded)
     rows = range(min(len(encoded), 200_000))
     lengths = np.maximum(*lengths_of(encoded, rows))
     pairs = e.training.accumulate * e.training.batch_tokens / lengths.mean()
@@ -249,9 +277,21 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
     print(plan, flush=True)
     if e.resume:
         say_where(e)
+    if watching := monitor_of(e.training).sentence():
+        print(watching, flush=True)
 
 
-def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list[dict]:
+def imports_in(command: str) -> str:
+    """The --import of a command, such as " --import mine", for the one that is to follow it."""
+    given = shlex.split(command)
+    names = [name for word, name in pairwise(given) if word == "--import"]
+    names += [word.partition("=")[2] for word in given if word.startswith("--import=")]
+    return "".join(f" --import {shlex.quote(name)}" for name in names)
+
+
+def fit(
+    model, e: Experiment, encoded, validate: Callable, callbacks=(), command: str = ""
+) -> list[dict]:
     """Train the model of an experiment by the fast parts; a stop says how to go on. See `train`."""
     parts: dict[str, Any] = fast_training(e.training, e.model)
     parts["callbacks"] = [Forecast(e.training, done_in(e)), *callbacks]
@@ -263,7 +303,8 @@ def fit(model, e: Experiment, encoded, validate: Callable, callbacks=()) -> list
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
         raise Interrupted(
-            f"{stop}; go on with: transformer train --resume --folder {folder}"
+            f"{stop}; go on with: transformer train{imports_in(command)} --resume "
+            f"--folder {folder}"
         ) from None
 
 
@@ -309,15 +350,27 @@ def run_experiment(
     count: int = 200,
     callbacks: Sequence[Callable] = (),
     task: Task = Task(),
+    validate: Callable | None = None,
 ) -> Experiment | None:
     """Vocabulary, plan, training (validated on `count` pairs), average: a model in e.folder.
 
-    command: the words that started it, for run.json. callbacks: see `train`. Started by
-    torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
+    command: the words that started it, for run.json. callbacks: see `train`. validate: a function
+    that gives figures of your own, beside those of the task:
+
+        def exact(model, tokenizer, pairs):  # the pairs of texts that are validated on
+            written = translate(model, tokenizer, [source for source, _ in pairs], beam=1)
+            right = [text == target for text, (_, target) in zip(written, pairs)]
+            return {"exact": sum(right) / len(right)}
+
+        run_experiment(e, validate=exact)  # training={"monitor": "exact"} goes by it
+
+    Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
     (`transformer.core.interrupt`) after Ctrl-C.
     """
+    check_functions(validate, callbacks)
     e = continued(e)
+    check_watched(e, task, validate)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         if device.type == "cuda" and e.training.precision != "fp32":
             allow_tf32()
@@ -331,12 +384,14 @@ def run_experiment(
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            validate = task.make_validator(e, tokenizer, sentences, count)
+            measure = task.make_validator(e, tokenizer, sentences, count)
+            pairs = list(islice(sentences("validation"), count)) if validate else []
+            measure = with_own(measure, validate, tokenizer, pairs)
         del sentences
         model = task.new_model(e, device)
         announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            log = fit(model, e, encoded, validate, callbacks)
+            log = fit(model, e, encoded, measure, callbacks, command)
         if rank() > 0:
             return None
         finish(model, e, log)

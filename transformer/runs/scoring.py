@@ -20,31 +20,25 @@ from transformer.runs.folder import held_out_pairs, load_run, take_average
 class Scoring:
     """Which model to score, on what, and how it searches."""
 
-    folder: Path | None = (
-        None  # a trained model's folder (the bundled model where not given)
-    )
+    # a trained model's folder (the bundled model where not given)
+    folder: Path | None = None
     # bundled, multi30k, newstest2014, treebank_craft, ... (the one trained on where not given)
     corpus: str | None = None
     # test, validation (of a run on own files what it kept from training), or others that the
     # corpus has
     split: str = "test"
-    source_file: Path | None = (
-        None  # your own sentences, one a line, instead of a corpus
-    )
+    # your own sentences, one a line, instead of a corpus
+    source_file: Path | None = None
     target_file: Path | None = None  # their translations, line by line
-    reverse: bool = (
-        False  # turn the corpus round (not needed where the model was trained so)
-    )
-    language: str | None = (
-        None  # translated into, for Moses' rules (the model's where not given)
-    )
-    beam: int | None = (
-        None  # hypotheses kept alive; 1 is greedy (the model's own where not given)
-    )
+    # turn the corpus round (not needed where the model was trained so)
+    reverse: bool = False
+    # translated into, for Moses' rules (the model's where not given)
+    language: str | None = None
+    # hypotheses kept alive; 1 is greedy (the model's own where not given)
+    beam: int | None = None
     alpha: float | None = None  # length penalty (the model's own where not given)
-    average: int | None = (
-        None  # score the average of the last so many weights, not the model
-    )
+    # score the average of the last so many weights, not the model
+    average: int | None = None
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
     def __post_init__(self):

@@ -47,7 +47,14 @@ from transformer.hardware import (
 from transformer.optimizer import adam
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import check_pairs
-from transformer.runs.monitor import Clock, check_weights, measure, progress_bar, show
+from transformer.runs.monitor import (
+    Clock,
+    check_functions,
+    check_weights,
+    measure,
+    progress_bar,
+    show,
+)
 from transformer.runs.progress import Progress, Sense, monitor_of
 from transformer.runs.saving import Saver
 from transformer.runs.schedules import (
@@ -85,7 +92,7 @@ class TrainingConfig(training.TrainingConfig):
     # the figure that tells which is better: bleu, validation_loss or one of your own; else
     # BLEU, or where it is 0 or of few pairs the loss
     monitor: str | None = None
-    # max where more of it is better, min where less is; auto goes by its name
+    # max where more of it is better, min where less is; auto goes by its name, where that tells
     monitor_mode: Sense = "auto"
     precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
 
@@ -249,12 +256,18 @@ class Trainer:
     ):
         check_pairs(encoded, model.config)
         check_share(config.accumulate)
+        check_functions(validate, callbacks)
         self.model = model
         self.encoded = encoded
         self.config = config = extended(config)
         self.validate = validate
         self.callbacks = callbacks
         self.monitor = monitor_of(config)
+        self.monitor.check_sense()
+        if validate is None and (
+            config.patience or config.restore_best or config.monitor
+        ):
+            self.monitor.check({}, Progress().row({}))
         self.optimizer = (optimizer or adam)(model)
         keep_ratios(self.optimizer)
         self.saver = Saver(folder, model, self.optimizer, config.save_minutes)
@@ -380,7 +393,7 @@ class Trainer:
         try:
             figures = measure(self.validate, self.model, row)
             if config.patience or config.restore_best or config.monitor:
-                self.monitor.check(row | figures if config.monitor else figures)
+                self.monitor.check(figures, row)
             return figures
         except Exception:
             self.saver.save(self.progress)

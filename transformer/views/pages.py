@@ -21,7 +21,7 @@ from transformer.core.white_space import normalised
 from transformer.corpora import Example
 from transformer.models.families import family_named
 from transformer.models.maps import MOST, as_thousandths, attention_maps
-from transformer.models.pretrained import bundled_folder, handed_part
+from transformer.models.pretrained import bundled_folder, handed_parts
 from transformer.models.search import translate
 from transformer.views.turn import Turn, picture_of_lines, picture_of_turn
 from transformer.views.widget import Widget, embedded, fill, live, png, script
@@ -46,7 +46,7 @@ MODULES = {"page": (*SHARED, "panel", "page"), "chat": (*SHARED, "chat", "dialog
 
 def why_still(model, family: str = "transformer") -> str:
     """Why a page that knows one family of models cannot compute this one; "" where it can."""
-    if type(model.config) is not family_named(family).config or handed_part(model):
+    if type(model.config) is not family_named(family).config or handed_parts(model):
         return "This model has parts that the page cannot compute."
     if (count := count_parameters(model)) > LARGEST:
         return (
