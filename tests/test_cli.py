@@ -374,11 +374,13 @@ def test_beam_and_alpha_are_those_of_the_model(run, monkeypatch, options, expect
     config, asked = json.loads((run / "config.json").read_text()), []
     config["about"].update(beam=3, alpha=1.25)
     (run / "config.json").write_text(json.dumps(config))
-    beam_search = search.beam_search
+    beam_search = search.timed_beam_search
     monkeypatch.setattr(
         search,
-        "beam_search",
-        lambda *arguments: asked.append(arguments[2:4]) or beam_search(*arguments),
+        "timed_beam_search",
+        lambda *arguments, **settings: (
+            asked.append(arguments[2:4]) or beam_search(*arguments, **settings)
+        ),
     )
     line = call("translate", "Hello.", "--folder", run, *options).out
     assert (

@@ -112,7 +112,6 @@ MISTAKES = {
         "        outputs.append(q[t] @ state)\n"
         "        state = state + torch.outer(k[t], v[t])\n",
     ),
-    "averaged": ("sorted(kept)[-k:]", "list(kept)[-k:]"),
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
     "rescaled": ("bias * root", "bias"),

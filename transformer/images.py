@@ -34,6 +34,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.core.checks import check_image_ids, check_images, check_patch
+from transformer.core.protocol import SequenceModel
 from transformer.core.settings import check_sizes
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.model import POSITIONS, Parts, initialize, stack
@@ -229,12 +230,14 @@ def as_pairs(images: Tensor, digits: Tensor, c: ImageConfig) -> list:
 
 
 # %%
-class ImageModel(nn.Module):
+class ImageModel(SequenceModel):
     """Ids of an image's pixels (B, size**2) -> logits of its class (B, classes).
 
     What stands below has states((B, size, size) from 0 to 1) -> (B, d_model), and
     `output`, which makes logits of them.
     """
+
+    initial_state = step = None  # it writes nothing
 
     def __init__(self, config: ImageConfig):
         super().__init__()

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/16_translation.ipynb)
 #
-# *Section 6.1 of the paper. Reading takes about 25 minutes; running takes a minute, or a quarter of an hour where a GPU makes the whole run.*
+# *Section 6.1 of the paper. Reading takes about 25 minutes, running a minute, or a quarter of an hour where a GPU makes the whole run.*
 #
 # Take a model that has never seen a word, and 161,852 English sentences beside their German translations. Show it the pairs, a handful at a time, and tell it nothing: no grammar, no dictionary, not even which word belongs to which. Then give it a sentence that was not among them:
 #
@@ -154,6 +154,12 @@
 # The training loss lies above the validation loss, although the model sees its training sentences again and again. That is no mistake: in training the labels are smoothed and dropout is at work ([chapter 13](13_regularization.ipynb)). So compare each curve with itself.
 #
 # Is a falling loss enough? Here is the validation loss of two other trainings, on the captions of Multi30k. Both fall for as long as they run.
+
+# %% tags=["active-ipynb"]
+# first, last = log[0], log[-1]
+# assert last["validation_loss"] < first["validation_loss"] / 2
+# assert last["bleu"] > first["bleu"] + 20
+# print("the loss halves, and BLEU rises by more than 20")
 
 # %% tags=["active-ipynb"]
 # pair = table("multi30k-short-warmup", "multi30k-en-de-1").set_index("file")
