@@ -231,7 +231,7 @@ def silent(head: int) -> Change:
 # %% [markdown] tags=["question-32"]
 # ## What does one vector hold?
 #
-# If this is right, the vector of "its" learns in the first layer whose it is, and in the second what is owned. A **probe**, a small classifier trained on labelled vectors, tries to read that off in sentences that it has not seen:
+# If this is right, the vector of "its" learns in the first layer whose it is, and in the second what is owned. A **probe**, a small classifier trained on labelled vectors, tries to read that off in sentences that it has not seen ([evidence 19.7](evidence/19_visualization.ipynb)):
 
 # %% tags=["active-ipynb"]
 # read = probing.read_off(model, tokenizer, read_bundled("train"), examples)
@@ -240,7 +240,7 @@ def silent(head: int) -> Change:
 # %% [markdown]
 # *Each number is the share that the probe reads right, beside always giving the commonest answer. In the rows of "its" the owner appears in the first layer, and what is owned is complete in the second: each in the layer of its head.*
 #
-# A probe says what is *there*, and not what is *used*. In the second row "the" mostly knows its noun's gender after the first layer, and yet German articles need the noun head, which comes later ([evidence 19.7](evidence/19_visualization.ipynb)).
+# A probe says what is *there*, and not what is *used*. In the second row "the" mostly knows its noun's gender after the first layer, and yet German articles need the noun head, which comes later ([evidence 19.3](evidence/19_visualization.ipynb)).
 
 # %% [markdown] tags=["question-17"]
 # ## What does the decoder take from the encoder?
@@ -303,7 +303,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # assert follow == turning > 80 and pasted == wanted
 
 # %% [markdown]
-# With all four pasted, every word follows. With one, hardly any: all four bring the same message, and like votes they add up. That is why the bars were blind. **Silence one head, and the other three still say it** ([evidence 19.8](evidence/19_visualization.ipynb)).
+# With all four pasted, every word follows. With one, hardly any: all four bring the same message, and like votes they add up. That is why the bars were blind. **Silence one head, and the other three still say it.** The ending takes the same way ([evidence 19.8](evidence/19_visualization.ipynb)).
 #
 # ## The circuit of one word
 #
@@ -320,7 +320,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # %% [markdown]
 # ## What do the paper's pictures show?
 #
-# They are of three kinds, all from the fifth of six encoder layers. In Figure 3 heads reach from *making* far ahead to *more difficult*. In Figure 4 two heads look from *its* to *Law* and *application*, as our owner head does. In Figure 5 two heads seem to follow the structure of the sentence, as our noun head does. Its authors write that the heads of Figure 4 are "apparently involved" in finding what *its* refers to. They chose the word well, because they had only looked.
+# They are of three kinds, all from the fifth of six encoder layers. In Figure 3 heads reach from *making* far ahead to *more difficult*. In Figure 4 two heads look from *its* to *Law* and *application*, as our owner head does. In Figure 5 two heads seem to follow the structure of the sentence, as our noun head does. The authors write that the heads of Figure 4 are "apparently involved" in finding what *its* refers to. They chose the word well, because they had only looked.
 
 # %% [markdown] tags=["question-08"]
 # The heads of Figure 5 "clearly learned to perform different tasks", as one would expect of the filters of a convolution. In our encoder two of eight heads have a task that no other does, and for the rest we found none ([evidence 19.11](evidence/19_visualization.ipynb)).
