@@ -344,6 +344,13 @@ def finish(model, e: Experiment, log: list[dict]) -> None:
     save(model, e.folder)
 
 
+def settle_process(e: Experiment, device: torch.device) -> None:
+    """See that each process has its share of an update, and let a GPU multiply in tf32."""
+    check_share(e.training.accumulate)
+    if device.type == "cuda" and e.training.precision != "fp32":
+        allow_tf32()
+
+
 def run_experiment(
     e: Experiment,
     command: str = "",
@@ -372,9 +379,7 @@ def run_experiment(
     e = continued(e)
     check_watched(e, task, validate)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
-        if device.type == "cuda" and e.training.precision != "fp32":
-            allow_tf32()
-        check_share(e.training.accumulate)
+        settle_process(e, device)
         with rank_zero_first():
             if rank() == 0:
                 stack.enter_context(reserved(e))
