@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/08_model.ipynb)
 #
-# *Section 3 of the paper, with its Figure 1. Reading takes about 20 minutes, running half a minute. You need chapters [3](03_stacks.ipynb) to [7](07_positions.ipynb).*
+# *Section 3 of the paper, with its Figure 1. Reading takes about 25 minutes, running half a minute. You need chapters [3](03_stacks.ipynb) to [7](07_positions.ipynb).*
 #
 # One line of this chapter hands the decoder a mask. Write `None` in its place, and Python does not complain: all shapes fit, the model trains, and its loss falls. It is useless all the same. How would you notice?
 #

@@ -240,7 +240,7 @@
 # drawn.alignment(looks, *maps.labels("cross"))
 
 # %% [markdown]
-# *Go down the rows, which are the German words as they are written, and see which English words each looks at: along the diagonal, until* kaufen, *which German keeps for the end, jumps back to "buy".*
+# *Go down the rows, which are the German words as they are written, and see which English words each looks at: along the diagonal, until “kaufen”, which German keeps for the end, jumps back to "buy".*
 #
 # Now the question of this book. Does our run know whose ball it is?
 

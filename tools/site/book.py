@@ -253,7 +253,7 @@ def front_page(url):
         texts[""],
         live_later(),
         "## Two commands",
-        texts["Two commands"],
+        texts["On your own machine"],
         f"## {READ}",
         texts[READ].partition("\n|")[0].strip(),
     ]
