@@ -80,8 +80,14 @@ def folder_named(name: Path | str | None) -> Path:
     """A model's folder, or that of the model of this name in `BUNDLED_MODELS`; the bundled one where
     there is no name.
 
-    FileNotFoundError, naming what comes with the package, for a name of neither.
+    FileNotFoundError, naming what comes with the package, for a name of neither; ValueError for
+    what is no name.
     """
+    if not isinstance(name, str | os.PathLike | None):
+        raise ValueError(
+            f"a model is named by its folder, not by itself ({type(name).__name__}): "
+            "save(model, folder, tokenizer) first, and give the folder"
+        )
     folder = Path(name or bundled_folder())
     if folder.exists():
         return folder
