@@ -347,9 +347,9 @@ def run_experiment(
 
         run_experiment(e, validate=exact)  # training={"monitor": "exact"} goes by it
 
-    Started by torchrun, each process calls it. Returns the experiment as it was run, in the first
-    of them. Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
-    after Ctrl-C.
+    Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
+    Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
+    (`transformer.core.interrupt`) after Ctrl-C.
     """
     e = checked(e, task, validate, callbacks)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
