@@ -76,6 +76,64 @@ def another_attention():
     return CosineConfig
 
 
+def bias_on_scores():
+    from transformer.attention import masked_softmax
+    from transformer.fast.attention import MultiHeadAttention, scaled_dot_product
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
+    from transformer.models.families import register
+
+    def alibi(q, k, v, mask=None):
+        h, T, S = q.shape[1], q.shape[-2], k.shape[-2]
+        place = torch.arange(S, device=q.device)
+        distance = (place[S - T :, None] - place).abs()  # the queries are the last T
+        slope = 2.0 ** (-8 * torch.arange(1, h + 1) / h).to(q)
+        scores = scaled_dot_product(q, k) - slope[:, None, None] * distance
+        weights = masked_softmax(scores, mask)
+        return weights @ v, weights
+
+    def attention(*sizes, **own):  # rotate= for a layer's own sequence alone
+        bias = {"attend": alibi} if own else {}
+        return MultiHeadAttention(*sizes, **own, **bias)
+
+    class AlibiConfig(TransformerConfig):
+        """Scores fall with the distance, in each head at a rate of its own."""
+
+    register(
+        "alibi", partial(Transformer, parts=Parts(attention=attention)), AlibiConfig
+    )
+    return AlibiConfig
+
+
+def own_norm_and_feed_forward():
+    from transformer.fast.model import Parts, Transformer, TransformerConfig
+    from transformer.models.families import register
+
+    class RMSNorm(torch.nn.Module):
+        def __init__(self, d_model):
+            super().__init__()
+            self.gain = torch.nn.Parameter(torch.ones(d_model))
+
+        def forward(self, x):
+            return self.gain * x * (x.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+    class SwiGLU(torch.nn.Module):
+        def __init__(self, d_model, d_ff):
+            super().__init__()
+            self.W_1 = torch.nn.Linear(d_model, 2 * d_ff, bias=False)
+            self.W_2 = torch.nn.Linear(d_ff, d_model, bias=False)
+
+        def forward(self, x):
+            gate, hidden = self.W_1(x).chunk(2, dim=-1)
+            return self.W_2(torch.nn.functional.silu(gate) * hidden)
+
+    class GatedConfig(TransformerConfig):
+        """RMSNorm and SwiGLU."""
+
+    parts = Parts(norm=RMSNorm, feed_forward=SwiGLU)
+    register("gated", partial(Transformer, parts=parts), GatedConfig)
+    return GatedConfig
+
+
 def decoder_only_model():
     from transformer.fast import model as m
     from transformer.models.families import register
@@ -199,6 +257,8 @@ GENERATING = [
     grouped_query_attention,
     rotary_positions,
     another_attention,
+    bias_on_scores,
+    own_norm_and_feed_forward,
     decoder_only_model,
 ]
 

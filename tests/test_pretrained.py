@@ -22,7 +22,14 @@ from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig
 from transformer.hardware import choose_device
 from transformer.models.export import check_exportable
-from transformer.models.families import FAMILIES, Family, build, build_fast, family_of
+from transformer.models.families import (
+    FAMILIES,
+    Family,
+    build,
+    build_fast,
+    family_of,
+    register,
+)
 from transformer.models.pretrained import (
     handed_parts,
     load,
@@ -30,6 +37,7 @@ from transformer.models.pretrained import (
     read_config,
     save,
 )
+from transformer.runs.experiment import Experiment
 from transformer.stacks import LayerNorm
 
 SIZES = dict(vocab_size=50, d_model=16, N=2, P_drop=0.0, max_positions=40)
@@ -173,6 +181,45 @@ def test_a_folder_that_names_one_part_loads(tmp_path):
 def test_a_name_that_is_no_model_lists_those_there_are(name, said):
     with pytest.raises(FileNotFoundError, match=said.replace("?", "[?]")):
         load(name)
+
+
+def test_a_model_is_no_name_of_one():
+    model = Transformer(PAPER)
+    with pytest.raises(ValueError, match="named by its folder, not by itself .Transf"):
+        Experiment(init=model)
+    with pytest.raises(ValueError, match="named by its folder, not by itself"):
+        load(model)
+
+
+@pytest.mark.parametrize(
+    "model, config",
+    [
+        (TransformerConfig, Transformer),
+        (PAPER, TransformerConfig),
+        (Transformer, PAPER),
+    ],
+)
+def test_a_family_of_something_else_is_refused(model, config):
+    with pytest.raises(ValueError, match=r"register\('mine', model, config\) takes"):
+        register("mine", model, config)
+    assert "mine" not in FAMILIES
+
+
+@pytest.mark.parametrize(
+    "part, said",
+    [
+        (
+            {"norm": torch.nn.LayerNorm(32)},
+            "norm is made already: .*, LayerNorm or partial",
+        ),
+        ({"positions": NoPositions(8, 32)}, "positions is made already"),
+        ({"feed_forward": None}, "feed_forward must be a class or a function"),
+        ({"attention": 8}, "attention must be a class or a function"),
+    ],
+)
+def test_a_part_that_makes_nothing_is_refused(part, said):
+    with pytest.raises(ValueError, match=f"the part {said}"):
+        Parts(**part)
 
 
 def test_load_takes_no_other_names():

@@ -505,6 +505,20 @@ def test_an_edit_of_another_shape_is_refused(model, change, words):
     assert functions(model) == before
 
 
+@pytest.mark.parametrize("changes", [torch.zeros_like, {HEADS: 0.0}, [HEADS]])
+def test_edits_that_are_no_functions_by_name_are_refused(model, changes):
+    with pytest.raises(ValueError, match="edit takes functions by name"):
+        edit(model, changes).__enter__()
+
+
+def test_an_attend_that_returns_one_tensor_is_refused():
+    model = with_own(lambda q, k, v, mask: v)
+    with pytest.raises(ValueError, match="must return two things, .* returned Tensor"):
+        model.encode(SOURCE)
+    with cache(model), pytest.raises(ValueError, match="must return two things"):
+        model.encode(SOURCE)
+
+
 def test_two_edits_of_one_name_are_refused(model):
     changes = {"encoder.0.*": lambda x: x, HEADS: lambda x: x}
     with pytest.raises(ValueError, match="two changes fit"), edit(model, changes):

@@ -26,18 +26,19 @@ from typing import Any
 
 RELEASE = "0.1.0"  # the last; tools/version.py makes each commit's version from it
 HOMES = {
-    "corpora": ["read_corpus"],
+    "corpora": ["read_corpus", "register_corpus"],
     "data": ["Tokenizer", "encode_pairs"],
     "fast.attention": ["MultiHeadAttention"],
     "fast.search": ["beam_search", "greedy_search"],
-    "fast.model": ["Transformer", "TransformerConfig"],
+    "fast.model": ["Parts", "Transformer", "TransformerConfig"],
     "views.pages": ["view"],
     "models.families": ["register"],
     "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],
+    "core.protocol": ["About"],
     "core.scores": ["bleu"],
     "models.lens": ["logit_lens"],
-    "models.recording": ["cache", "edit"],
+    "models.recording": ["cache", "edit", "names"],
     "models.alignment": ["align"],
     "models.search": ["stream", "translate", "translate_n_best"],
     "runs.experiment": ["Experiment"],

@@ -1,10 +1,13 @@
 """The front door as editors and type checkers see it."""
 
+from transformer.core.protocol import About as About
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
+from transformer.corpora import register_corpus as register_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
 from transformer.fast.attention import MultiHeadAttention as MultiHeadAttention
+from transformer.fast.model import Parts as Parts
 from transformer.fast.model import Transformer as Transformer
 from transformer.fast.model import TransformerConfig as TransformerConfig
 from transformer.fast.search import beam_search as beam_search
@@ -18,6 +21,7 @@ from transformer.models.pretrained import load as load
 from transformer.models.pretrained import save as save
 from transformer.models.recording import cache as cache
 from transformer.models.recording import edit as edit
+from transformer.models.recording import names as names
 from transformer.models.search import stream as stream
 from transformer.models.search import translate as translate
 from transformer.models.search import translate_n_best as translate_n_best

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -46,6 +47,16 @@ def scaled_dot_product_attention(
 def share_heads(x: Tensor, h: int) -> Tensor:
     """Repeat heads, each for its queries' heads: (B, h_kv, n, d) -> (B, h, n, d)."""
     return x if x.shape[1] == h else x.repeat_interleave(h // x.shape[1], dim=1)
+
+
+def check_pair(pair: Any) -> tuple:
+    """What an `attend` has returned; ValueError where it is not output and weights."""
+    if isinstance(pair, tuple | list) and len(pair) == 2:
+        return tuple(pair)
+    raise ValueError(
+        "attend(q, k, v, mask) must return two things, the output and the weights, or None "
+        f"for the weights, and returned {type(pair).__name__}"
+    )
 
 
 class MultiHeadAttention(plain.MultiHeadAttention):
@@ -115,7 +126,8 @@ class MultiHeadAttention(plain.MultiHeadAttention):
         k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
         if cache is not None:
             k, v = cache.update(k, v)
-        output, _ = self.attend(q, share_heads(k, self.h), share_heads(v, self.h), mask)
+        pair = self.attend(q, share_heads(k, self.h), share_heads(v, self.h), mask)
+        output, _ = check_pair(pair)
         return self.W_O(join_heads(output))
 
 

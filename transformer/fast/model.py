@@ -60,7 +60,9 @@ class TransformerConfig(plain.TransformerConfig):
 class Parts:
     """What a `Transformer` is built from.
 
-    Other parts take the same arguments, and their parameters have the same names.
+    Each is a class or a function that makes the part anew, for each of its places, from the
+    arguments named here. Parameters of other parts may have names and shapes of their own; weights
+    of a model of ours fit only where they are the same. ValueError for a part that is made already.
     """
 
     attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
@@ -70,6 +72,20 @@ class Parts:
     residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
     positions: Callable | None = None  # (max_positions, d_model); None: config decides
     output: Callable = Projection  # (an `Embedding`), whose matrix it shares
+
+    def __post_init__(self):
+        for name, part in vars(self).items():
+            if isinstance(part, nn.Module):
+                kind = type(part).__name__
+                raise ValueError(
+                    f"the part {name} is made already: hand in what makes one for each of "
+                    f"its places, {kind} or partial({kind}, ...)"
+                )
+            if not callable(part) and (name, part) != ("positions", None):
+                raise ValueError(
+                    f"the part {name} must be a class or a function that makes it, not "
+                    f"{part!r}"
+                )
 
 
 # what a config decides: names of positions that are added to embeddings

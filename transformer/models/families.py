@@ -73,8 +73,15 @@ def imported(class_or_place: Any) -> Any:
 def register(name: str, model: Callable[..., nn.Module], config: type) -> None:
     """Make a family of models known by its name; a name that is taken gets the new classes.
 
-    ValueError where the configuration's class, by which a family is told, belongs to another.
+    ValueError where the configuration's class, by which a family is told, belongs to another, and
+    where one of the two is none.
     """
+    its_class = isinstance(config, type) and not issubclass(config, nn.Module)
+    if not its_class or not callable(model):
+        raise ValueError(
+            f"register({name!r}, model, config) takes what builds a model, and then the class "
+            f"of its configuration, not {model!r} and {config!r}"
+        )
     for other, known in FAMILIES.items():
         if other != name and known.config in (config, place_of(config)):
             raise ValueError(

@@ -80,8 +80,14 @@ def folder_named(name: Path | str | None) -> Path:
     """A model's folder, or that of the model of this name in `BUNDLED_MODELS`; the bundled one where
     there is no name.
 
-    FileNotFoundError, naming what comes with the package, for a name of neither.
+    FileNotFoundError, naming what comes with the package, for a name of neither; ValueError for
+    what is no name.
     """
+    if not isinstance(name, str | os.PathLike | None):
+        raise ValueError(
+            f"a model is named by its folder, not by itself ({type(name).__name__}): "
+            "save(model, folder, tokenizer) first, and give the folder"
+        )
     folder = Path(name or bundled_folder())
     if folder.exists():
         return folder
@@ -283,6 +289,28 @@ def handed_in_words(folder: Path, parts: list[str]) -> str:
     return f"the model in {folder} was built with {what} handed in ({'; '.join(parts)})"
 
 
+def wanted_parts(folder: Path, parts: Any) -> list[str]:
+    """`handed_in`; ValueError where there are some, and none are given."""
+    handed = handed_in(folder)
+    if parts is None and handed:
+        it = "it" if len(handed) == 1 else "them"
+        raise ValueError(
+            f"{handed_in_words(folder, handed)}: hand {it} to load, too, or register a "
+            f"family of models that has {it} (CONTRIBUTING.md)"
+        )
+    return handed
+
+
+def check_handed(folder: Path, handed: list[str], model: nn.Module) -> None:
+    """ValueError where a model lacks some of the parts that it was saved with."""
+    here = handed_places(model) if handed else {}
+    if missing := [part for part in handed if part.partition(":")[0] not in here]:
+        raise ValueError(
+            f"{handed_in_words(folder, missing)}, and load was given none like it: hand "
+            "to load what the model was built with"
+        )
+
+
 def load_model(folder: Path, parts: Any = None) -> SequenceModel:
     """The model in a folder, in evaluation mode, built from other parts where they are given."""
     return model_and_metadata(folder, parts)[0]
@@ -291,13 +319,7 @@ def load_model(folder: Path, parts: Any = None) -> SequenceModel:
 def model_and_metadata(folder: Path, parts: Any = None) -> tuple[SequenceModel, dict]:
     """See `load_model`; and what the file of the weights says of them."""
     config, model_about = read_config(folder / "config.json")
-    handed = handed_in(folder)
-    if parts is None and handed:
-        it = "it" if len(handed) == 1 else "them"
-        raise ValueError(
-            f"{handed_in_words(folder, handed)}: hand {it} to load, too, or register a "
-            f"family of models that has {it} (CONTRIBUTING.md)"
-        )
+    handed = wanted_parts(folder, parts)
     path = folder / "model.safetensors"
     tensors, said = load_weights(path)
     now = json.loads(json.dumps(asdict(config)))
@@ -312,12 +334,7 @@ def model_and_metadata(folder: Path, parts: Any = None) -> tuple[SequenceModel, 
             "with: copy both again from the trained model"
         )
     model = build(config, parts)
-    here = handed_places(model) if handed else {}
-    if missing := [part for part in handed if part.partition(":")[0] not in here]:
-        raise ValueError(
-            f"{handed_in_words(folder, missing)}, and load was given none like it: hand "
-            "to load what the model was built with"
-        )
+    check_handed(folder, handed, model)
     load_parameters(model, tensors, path, checked="sha256" in said)
     model.about = model_about
     return model.eval(), said

@@ -187,6 +187,11 @@ def edit(model: nn.Module, changes: Mapping[str, Change]) -> Iterator[None]:
             translate(model, tokenizer, ["The cat lost its ball."])
     """
     named, visits, used = places(model), {}, []
+    if not isinstance(changes, Mapping) or not all(map(callable, changes.values())):
+        raise ValueError(
+            "edit takes functions by name, such as edit(model, "
+            '{"encoder.0.self_attention.heads": change})'
+        )
     for pattern, change in changes.items():
         for name in chosen(named, [pattern]):
             if named[name].place in visits:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from transformer.attention import attention, join_heads, masked_softmax, split_heads
 from transformer.fast.attention import (
+    check_pair,
     kernel_attention,
     scaled_dot_product,
     scaled_dot_product_attention,
@@ -84,7 +85,7 @@ def attending(
 ) -> tuple[Tensor, Tensor | None]:
     """attend(q, k, v, mask) of a strong attention, with all that is inside."""
     q, k, v = at("queries", q), at("keys", k), at("values", v)
-    output, weights = attend(q, k, v, mask)
+    output, weights = check_pair(attend(q, k, v, mask))
     return look_inside(at, (q, k, v, mask), output, weights), weights
 
 

@@ -165,6 +165,10 @@ def family_and_settings(e: Experiment) -> dict:
     return {"family": family_of(e.model), **vars(e), **vars(e.training)}
 
 
+# what a resumed run has as it was
+SAME = "corpus", "reverse", "held_out", "seed", "batch_tokens", "family"
+
+
 def check_same_data(e: Experiment) -> None:
     """ValueError where an experiment resumes a run of other data, batches or kind of model. Own
     files may lie elsewhere by now; what is in them must be the same."""
@@ -173,15 +177,7 @@ def check_same_data(e: Experiment) -> None:
     there = family_and_settings(experiment_in(saved))
     here = family_and_settings(e)
     files = () if sums else ("source_file", "target_file")
-    for name in (
-        "corpus",
-        "reverse",
-        *files,
-        "held_out",
-        "seed",
-        "batch_tokens",
-        "family",
-    ):
+    for name in (*files, *SAME):
         old, new = there[name], here[name]
         if name in files and Path(old or "").absolute() == Path(new or "").absolute():
             continue

@@ -131,6 +131,21 @@ def drawn(groups: np.ndarray, wanted: int) -> np.ndarray:
     return np.array(chosen or [names[sizes.argmin()]], dtype=np.uint64)
 
 
+def wanted_of(different: int, count: int | None) -> int:
+    """How many of so many different pairs to hold out; ValueError as in `hold_out`."""
+    if different < 2:
+        raise ValueError(
+            f"training needs at least 2 different pairs, one of them to validate on, not "
+            f"{different}"
+        )
+    if count is not None and count >= different:
+        raise ValueError(
+            f"held_out {count} leaves nothing to train on: there are {different} "
+            "different pairs"
+        )
+    return count or max(1, min(MOST, different // SHARE))
+
+
 def hold_out(pairs: Iterable[tuple[str, str]], count: int | None = None) -> Split:
     """Which pairs to train on, and which about `count` to validate on: where it is not given a
     hundredth, at most 1,000, at least one.
@@ -142,17 +157,7 @@ def hold_out(pairs: Iterable[tuple[str, str]], count: int | None = None) -> Spli
     (source, target, near), places, found = numbers_of(pairs)
     both = source * np.uint64(3) ^ target  # of equal pairs the same
     different, first = np.unique(both, return_index=True)
-    if len(different) < 2:
-        raise ValueError(
-            f"training needs at least 2 different pairs, one of them to validate on, not "
-            f"{len(different)}"
-        )
-    if count is not None and count >= len(different):
-        raise ValueError(
-            f"held_out {count} leaves nothing to train on: there are {len(different)} "
-            "different pairs"
-        )
-    wanted = count or max(1, min(MOST, len(different) // SHARE))
+    wanted = wanted_of(len(different), count)
     groups = groups_of(source, target)
     names = drawn(groups[first], wanted)
     if linked := not len(names):

@@ -144,12 +144,19 @@ class Task:
 # A figure of one's own
 
 
-def with_own(
-    validate: Callable, own: Callable | None, tokenizer: Tokenizer, pairs: list
+def validator_of(
+    e: Experiment,
+    tokenizer: Tokenizer,
+    sentences: Sentences,
+    count: int,
+    task: Task,
+    own: Callable | None,
 ) -> Callable:
-    """validate(model) that measures what own(model, tokenizer, pairs) gives, too."""
+    """validate(model) of a task; it measures what own(model, tokenizer, pairs) gives, too."""
+    validate = task.make_validator(e, tokenizer, sentences, count)
     if own is None:
         return validate
+    pairs = list(islice(sentences("validation"), count))
 
     def both(model) -> dict:
         figures = figures_in(validate(model), {})
@@ -158,14 +165,19 @@ def with_own(
     return both
 
 
-def check_watched(e: Experiment, task: Task, validate: Callable | None) -> None:
-    """ValueError for a figure to watch whose sense is not known, or that nothing measures, as far
-    as that can be known before a run."""
+def checked(
+    e: Experiment, task: Task, validate: Callable | None, callbacks: Sequence[Callable]
+) -> Experiment:
+    """An experiment, `continued`; ValueError for functions that are none, for a figure to watch
+    whose sense is not known, or that nothing measures, as far as that can be known before a run."""
+    check_functions(validate, callbacks)
+    e = continued(e)
     monitor = monitor_of(e.training)
     monitor.check_sense()
     if monitor.name and validate is None and task.make_validator is make_validator:
         measured = dict.fromkeys(("validation_loss", "bleu", "validation_pairs"), 0.0)
         monitor.check(measured, Progress().row({}))
+    return e
 
 
 # Begin, go on, finish
@@ -375,23 +387,18 @@ def run_experiment(
     Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
     (`transformer.core.interrupt`) after Ctrl-C.
     """
-    check_functions(validate, callbacks)
-    e = continued(e)
-    check_watched(e, task, validate)
+    e = checked(e, task, validate, callbacks)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:
         settle_process(e, device)
         with rank_zero_first():
             if rank() == 0:
                 stack.enter_context(reserved(e))
         sentences = Sentences(e, task.pairs)
-        if not e.resume:
-            e = task.plan(e, sentences, device)
+        e = e if e.resume else task.plan(e, sentences, device)
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            measure = task.make_validator(e, tokenizer, sentences, count)
-            pairs = list(islice(sentences("validation"), count)) if validate else []
-            measure = with_own(measure, validate, tokenizer, pairs)
+            measure = validator_of(e, tokenizer, sentences, count, task, validate)
         del sentences
         model = task.new_model(e, device)
         announce(e, model, tokenizer, encoded)

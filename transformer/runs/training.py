@@ -263,19 +263,25 @@ class Trainer:
         self.validate = validate
         self.callbacks = callbacks
         self.monitor = monitor_of(config)
-        self.monitor.check_sense()
-        if validate is None and (
-            config.patience or config.restore_best or config.monitor
-        ):
-            self.monitor.check({}, Progress().row({}))
+        self.check_monitor()
         self.optimizer = (optimizer or adam)(model)
         keep_ratios(self.optimizer)
         self.saver = Saver(folder, model, self.optimizer, config.save_minutes)
         self.saver.prepare(resume)
-        criterion = criterion or SmoothedLoss(config.epsilon_ls, model.config.pad_id)
         self.prepare(criterion)
         self.progress = self.brought_back() if resume else Progress()
         self.clock = Clock(self.progress.seconds)
+
+    def check_monitor(self) -> None:
+        """ValueError for a figure to watch that is known to be none before anything is trained."""
+        self.monitor.check_sense()
+        if self.watches() and self.validate is None:
+            self.monitor.check({}, Progress().row({}))
+
+    def watches(self) -> bool:
+        """Whether a figure decides anything."""
+        c = self.config
+        return bool(c.patience or c.restore_best or c.monitor)
 
     def brought_back(self) -> Progress:
         """The progress that the checkpoint holds; which validation was the best, by what this run
@@ -287,7 +293,7 @@ class Trainer:
                 progress.best = None  # the next one
         return progress
 
-    def prepare(self, criterion: Callable) -> None:
+    def prepare(self, criterion: Callable | None) -> None:
         """What the device and the precision decide: the objective, the scale, the meter."""
         check_trainable(self.model)
         function_of(self.config.schedule)  # refused before the first update
@@ -296,6 +302,9 @@ class Trainer:
         self.device = next(self.model.parameters()).device
         precision = choose_precision(self.device, self.config.precision)
         self.scaler = loss_scaler(self.device, precision)
+        if criterion is None:
+            pad_id = self.model.config.pad_id
+            criterion = SmoothedLoss(self.config.epsilon_ls, pad_id)
         self.objective = copies_in_step(Objective(self.model, criterion, precision))
         peak = matmul_rate(self.device, precision) * world_size()
         self.meter = Meter(self.model.config, peak)
@@ -389,10 +398,9 @@ class Trainer:
 
     def figures(self, row: dict) -> dict:
         """What `validate` measures; where it fails all is saved first. See `measure`."""
-        config = self.config
         try:
             figures = measure(self.validate, self.model, row)
-            if config.patience or config.restore_best or config.monitor:
+            if self.watches():
                 self.monitor.check(figures, row)
             return figures
         except Exception:
