@@ -60,16 +60,7 @@ QUESTIONS = {
     "24": {30},
     "25": {35},
 }
-TO_SPLIT = "grew with its arguments: to be split"
-EXCUSED: dict[str, dict[str, str]] = {
-    "long_function": {
-        "transformer/models/pretrained.py model_and_metadata": TO_SPLIT,
-        "transformer/runs/folder.py check_same_data": TO_SPLIT,
-        "transformer/runs/held_out.py hold_out": TO_SPLIT,
-        "transformer/runs/run.py run_experiment": TO_SPLIT,
-        "transformer/runs/training.py __init__": TO_SPLIT,
-    }
-}
+EXCUSED: dict[str, dict[str, str]] = {}
 # Pages that still compute with a model: to read a record instead
 COMPUTING = {"08_model", "19_visualization"}
 
