@@ -538,10 +538,10 @@ def test_what_was_kept_from_files_that_lie_elsewhere_now(run, files, tmp_path):
 
 def test_evaluate_names_what_a_folder_lacks(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert re.fullmatch(
-        "nowhere is not there: name the folder of a trained model, .*",
-        complaint("evaluate", "--folder", "nowhere"),
+    missing = (
+        f"no file {Path('nowhere', 'config.json')}: name the folder of a trained model"
     )
+    assert complaint("evaluate", "--folder", "nowhere") == missing
     said = complaint("evaluate", "--folder", "tatoeba", "--record", "new/row.json")
     assert (
         said
@@ -1002,11 +1002,11 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
         (["chat", "--top-p", "2"], "top_p must be above 0 and at most 1, not 2.0"),
         (
             ["chat", "--folder", "nowhere"],
-            "nowhere is not there: name the folder of ",
+            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
         ),
         (
             ["translate", "Hello.", "--folder", "nowhere"],
-            "nowhere is not there: name the folder of ",
+            f"no file {Path('nowhere', 'config.json')}: name the folder of ",
         ),
         (
             ["translate", "Hello.", "--folder", "tatoebq"],

@@ -85,6 +85,7 @@ def test_a_row_changes_what_it_names():
             **asdict(e.training),
             "model": None,
             "training": None,
+            "given": None,
         }
 
     for base in (PAPER, SMALL):

@@ -111,7 +111,7 @@
 # device = choose_device()
 # asked = RUN == "yes" or os.environ.get("RUN") == "1"
 # here = asked or (RUN == "auto" and device.type == "cuda")
-# if here and "google.colab" in sys.modules and KEEP_IN_DRIVE:
+# if here and KEEP_IN_DRIVE and sys.modules.get("google.colab"):
 #     from google.colab import drive  # a machine of Colab's may vanish with all its files
 #
 #     drive.mount("/content/drive")

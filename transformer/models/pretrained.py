@@ -93,19 +93,25 @@ def folder_named(name: Path | str | None) -> Path:
         return folder
     if str(name) in BUNDLED_MODELS:
         return bundled_folder(str(name))
-    raise FileNotFoundError(unknown_name(str(name)))
+    raise unknown_name(folder)
 
 
-def unknown_name(name: str) -> str:
-    """What to say of a name that is no folder: the models that there are, the likeliest first."""
-    close = get_close_matches(name.lower(), BUNDLED_MODELS, n=1)
-    meant = f" (did you mean {close[0]}?)" if close else ""
+def unknown_name(folder: Path) -> FileNotFoundError:
+    """What to say of a name that is no folder: with the models that there are, the likeliest first,
+    where it is like one of theirs; else they stand in a note of the error."""
+    close = get_close_matches(str(folder).lower(), BUNDLED_MODELS, n=1)
     others = [known for known in BUNDLED_MODELS if known not in close]
     known = "; ".join(f"{n} ({BUNDLED_MODELS[n]})" for n in [*close, *others])
-    return (
-        f"{name} is not there{meant}: name the folder of a trained model, or one that "
-        f"comes with the package: {known}"
+    if close:
+        return FileNotFoundError(
+            f"{folder} is not there (did you mean {close[0]}?): name the folder of a "
+            f"trained model, or one that comes with the package: {known}"
+        )
+    error = FileNotFoundError(
+        f"no file {folder / 'config.json'}: name the folder of a trained model"
     )
+    error.add_note(f"Models that come with the package: {known}")
+    return error
 
 
 def memory() -> float:
