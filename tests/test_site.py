@@ -376,7 +376,10 @@ def test_the_model_works_on_its_pages(site, browser, name):
             while browser.run("document.querySelector('.rows') === null"):
                 pass
             target = browser.words()
-            assert len(target) > 5 and set(browser.numbers()) == {""}
+            assert len(target) > 5
+            # the chapter's page begins with a look that was turned by hand
+            turned = set() if name == "live.html" else {"100 %"}
+            assert set(browser.numbers()) == {"", *turned}
             browser.run("document.querySelector('[data-row=\"1\"]').focus()")
             assert any(number.endswith("%") for number in browser.numbers())
             browser.select("kind", "encoder")
@@ -384,8 +387,8 @@ def test_the_model_works_on_its_pages(site, browser, name):
             note = browser.run("document.querySelector('.note').textContent")
             if name == "live.html":
                 assert note.endswith("✓ as in the corpus ")
-            else:  # a sentence of the chapter's own, translated on the page
-                assert re.search(r"in \d+ ms", note)
+            else:  # the chapter's own sentence, translated on the page without the turn
+                assert note.startswith("before: Im Haus verlor die Katze seinen Ball.")
         assert errors(browser) == []
 
 

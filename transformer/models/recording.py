@@ -1,7 +1,7 @@
 """Look inside a model, and change what is found there: `cache`, `edit`.
 
 Both work inside a `with` block, for this thread alone, on every model that is built of this
-package's layers, plain or strong. Names count layers from 0; `list(names(model))` shows all:
+package's layers, plain or strong. Names count layers from 0; `list(names(model))` shows all::
 
     encoder.0.self_attention.before    residual stream before the sub-layer, (B, S, d_model)
     encoder.0.self_attention.input     what the sub-layer reads (pre-norm: after the norm)
@@ -154,7 +154,7 @@ def cache(
     patterns: names, in which * stands for anything; all where none is given. Kept are copies
     without gradients, of what the model goes on with after all edits, on `device` ("cpu" saves a
     GPU's memory). Calls by other threads are not kept. ValueError, with the nearest names, for
-    a pattern that fits none, and for a compiled model.
+    a pattern that fits none, and for a compiled model. For example::
 
         with cache(model, "encoder.*.weights") as seen:
             translate(model, tokenizer, ["The cat lost its ball."])
