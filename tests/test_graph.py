@@ -188,6 +188,7 @@ def test_onnxruntime_translates_the_same(tmp_path):
     assert found == translate(model, tokenizer, SENTENCES, beam=1)
 
 
+@needs_graphs
 def test_without_onnx_a_sentence_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setattr(graph.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"annotated-attention\[onnx\]"):

@@ -62,7 +62,7 @@ QUESTIONS = {
 }
 EXCUSED: dict[str, dict[str, str]] = {}
 # Pages that still compute with a model: to read a record instead
-COMPUTING = {"08_model", "19_visualization"}
+COMPUTING = {"08_model"}
 
 
 # What the rules look at
