@@ -68,11 +68,11 @@ def test_every_exhibit_names_its_report():
 
 def test_the_plan_and_the_museum_agree(root):
     plan = (root / "data" / "runs" / "checkup.md").read_text(encoding="utf8")
-    rows = re.findall(r"^\| (\w+) \| (.*) \| (.*) \|$", plan, re.MULTILINE)
+    rows = re.findall(r"^\| *(\w+) *\|(.*)\|(.*)\|$", plan, re.MULTILINE)
     organs = {
-        name: organ
+        name.strip(): organ
         for organ, *halves in rows
-        for name in ", ".join(halves).replace(" ", "").split(",")
+        for name in ",".join(halves).split(",")
     }
     for name, exhibit in EXHIBITS.items():
         assert organs[name] == exhibit.organ, name
@@ -99,9 +99,9 @@ def test_the_model_is_as_before(seed):
     model.decoder.eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     modes = [part.training for part in model.modules()]
+    subject = subject_of(model, (0, 1, 2))
     state = torch.get_rng_state()
     checkup(model, loss=right_loss, learn=False)
-    subject = subject_of(model, (0, 1, 2))
     examination.examined(subject, "one batch", LEARNING["one batch"], 0)
     assert torch.equal(torch.get_rng_state(), state)
     assert [part.training for part in model.modules()] == modes
@@ -312,7 +312,7 @@ def run(monkeypatch, *words):
 
 
 def test_the_command(mine, monkeypatch, capsys, tmp_path):
-    quick = ("--learn", "False")
+    quick = ("--no-learn",)
     status = run(monkeypatch, f"{mine}:build_model", "--loss", "loss", *quick)
     out = capsys.readouterr().out
     assert status == 0, out

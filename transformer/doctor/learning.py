@@ -12,7 +12,9 @@ from transformer.doctor.report import Finding, Verdict
 from transformer.doctor.subject import Subject, cross_entropy
 
 RATE, WIDTH = 0.003, 64  # the peak, for a model that is so wide
-STEPS, SECONDS = 400, 18.0  # the most for one task
+KNOWN = 0.8  # the least share of one batch
+RIGHT, TOLD, USED = 0.3, 0.9, 0.2  # shares of numbers and of tokens, and nats
+STEPS, SECONDS = 400, 13.0  # the most for one task
 
 
 def pairs(s: Subject, count: int, turned: Callable, most: int = 6) -> tuple:
@@ -115,8 +117,16 @@ def one_batch(s: Subject) -> Finding:
             if known == 1.0:
                 break
     seen = f"after {steps} steps on one batch {known:.0%} of its tokens are known"
-    verdict: Verdict = "healthy" if known > 0.95 else "broken"
+    verdict: Verdict = "healthy" if known > KNOWN else "broken"
     return Finding("one batch", verdict, seen, {"known": known, "steps": steps})
+
+
+@torch.no_grad()
+def share_told(s: Subject, source: Tensor, target: Tensor) -> float:
+    """The share of tokens that the model names where it is told the true ones before."""
+    s.mode(training=False)
+    guess = s.logits(source, target[:, :-1]).argmax(dim=-1)
+    return (guess == target[:, 1:])[target[:, 1:] != s.pad].float().mean().item()
 
 
 def task(s: Subject, organ: str, turned: Callable) -> Finding:
@@ -129,14 +139,21 @@ def task(s: Subject, organ: str, turned: Callable) -> Finding:
             right = share_right(s, *test)
             if right > 0.9:
                 break
-    right = max(right, share_right(s, *test))
-    figures = {"right": right, "steps": steps, "loss": loss, "use": use(s, *test)}
+    figures = {"right": max(right, share_right(s, *test)), "told": share_told(s, *test)}
+    figures |= {"use": use(s, *test), "loss": loss, "steps": steps}
     seen = (
-        f"after {steps} steps {right:.0%} of new numbers are right (loss {loss:.2f}; "
-        f"with other sources {figures['use']:+.2f})"
+        f"after {steps} steps {figures['right']:.0%} of new numbers are right (loss "
+        f"{loss:.2f}; with other sources {figures['use']:+.2f})"
     )
-    verdict: Verdict = "broken" if right < 0.1 else "healthy" if right > 0.3 else "look"
-    return Finding(organ, verdict, seen, figures)
+    return Finding(organ, judged(figures), seen, figures)
+
+
+def judged(figures: dict[str, float]) -> Verdict:
+    """A model that is still learning, and uses its source, is not ill but slow."""
+    if figures["right"] > RIGHT:
+        return "healthy"
+    cheats = figures["told"] > TOLD  # knows all when told, and writes nothing right
+    return "broken" if cheats or figures["use"] < USED else "not examined"
 
 
 def copying(s: Subject) -> Finding:
