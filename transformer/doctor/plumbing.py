@@ -11,7 +11,7 @@ from transformer.doctor.report import Finding, Verdict, grade
 from transformer.doctor.subject import Subject, change, cross_entropy
 
 HIGH, TOO_HIGH = 2.0, 5.0  # nats that a first loss may lie above a guess
-SAME = 1e-5
+SAME, LEAK = 1e-5, 1e-3
 
 
 def output(s: Subject) -> Finding:
@@ -149,9 +149,11 @@ def empty(s: Subject) -> Finding:
     gradients = [p.grad for _, p in s.named_parameters() if p.grad is not None]
     bad = sum(not gradient.isfinite().all() for gradient in gradients)
     seen = "a source of padding alone spoils nothing"
+    if moved > LEAK:
+        seen = f"one makes another sentence's scores move by {moved:.1e}"
     if spoilt or bad:
         seen = f"a source of padding alone: NaN in {spoilt} sentences, {bad} gradients"
-    verdict = "broken" if spoilt or bad else grade(moved, 1e-3, 1e-2)
+    verdict = "broken" if spoilt or bad else grade(moved, LEAK, 10 * LEAK)
     figures = {"sentences": spoilt, "gradients": bad, "moved": moved}
     return Finding("empty", verdict, seen, figures)
 

@@ -1,5 +1,6 @@
 """Fourteen models with nothing wrong, on which no check may raise a false alarm."""
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 
@@ -31,7 +32,9 @@ class Torchs(nn.Module):
         self.embedding = nn.Embedding(13, d)
         self.register_buffer("positions", first.sinusoids(64, d), persistent=False)
         options = dict(batch_first=True, norm_first=norm_first, dropout=0.1)
-        self.layers = nn.Transformer(d, h, N, N, COMMON["d_ff"], **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says that it will be slower
+            self.layers = nn.Transformer(d, h, N, N, COMMON["d_ff"], **options)
         self.output = nn.Linear(d, 13)
 
     def embed(self, tokens: Tensor) -> Tensor:
