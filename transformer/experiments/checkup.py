@@ -24,6 +24,7 @@ COMMAND = "python -m transformer.experiments.checkup"
 HALVES = {
     "tuning": (division.TUNING, division.HEALTHY_TUNING, (0, 1, 2)),
     "figures": (division.FIGURES, division.HEALTHY_FIGURES, (10, 11, 12)),
+    "fresh": ((), division.HEALTHY_FRESH, (20, 21, 22)),
 }
 
 
@@ -99,7 +100,7 @@ def summary(rows: list[dict]) -> str:
 
 
 def main(
-    half: Literal["tuning", "figures"] = "figures",
+    half: Literal["tuning", "figures", "fresh"] = "figures",
     folder: Path = Path("runs/checkup"),
     record: Path | None = None,
     workers: int = 1,
@@ -107,12 +108,14 @@ def main(
     """Examine every model of a half at three seeds.
 
     Args:
-        half: the models that set thresholds, or those that give the figures
+        half: the models that set thresholds, those that give the figures, or three
+            healthy ones that were added afterwards
         folder: where a job leaves its result
-        record: a file for the rows (otherwise data/runs/checkup.json)
+        record: a file for the rows (otherwise data/runs/checkup.json; of tuning, tuning.json
+            in the folder)
         workers: processes at the same time
     """
-    kept = record or ("checkup" if half == "figures" else folder / "tuning.json")
+    kept = record or (folder / "tuning.json" if half == "tuning" else "checkup")
     rows = run_jobs(jobs_of(half), folder / half, ["cpu"] * workers, kept)
     print(summary(rows))
 

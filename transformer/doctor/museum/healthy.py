@@ -1,4 +1,4 @@
-"""Fourteen models with nothing wrong, on which no check may raise a false alarm."""
+"""Models with nothing wrong, on which no check may raise a false alarm."""
 
 import warnings
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from transformer import first_transformer as first
 from transformer import model as plain
 from transformer.doctor.museum.losses import right_accumulate, right_loss
 from transformer.doctor.museum.small import SIZES
+from transformer.fast import recurrence
 from transformer.fast.convolution import ConvolutionalEncoderDecoder, ConvolutionConfig
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
@@ -26,12 +27,13 @@ def strong(**settings) -> nn.Module:
 class Torchs(nn.Module):
     """torch.nn.Transformer between an embedding and a matrix of its own."""
 
-    def __init__(self, norm_first: bool):
+    def __init__(self, norm_first: bool, activation: str = "relu"):
         super().__init__()
         d, h, N = (COMMON[name] for name in ("d_model", "h", "N"))
         self.embedding = nn.Embedding(13, d)
         self.register_buffer("positions", first.sinusoids(64, d), persistent=False)
         options = dict(batch_first=True, norm_first=norm_first, dropout=0.1)
+        options["activation"] = activation
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch says that it will be slower
             self.layers = nn.Transformer(d, h, N, N, COMMON["d_ff"], **options)
@@ -66,29 +68,39 @@ class Wrapped(nn.Module):
         return self.inner(**given, decoder_input_ids=target, use_cache=False).logits
 
 
+IDS = dict(pad_token_id=0, eos_token_id=2, decoder_start_token_id=1)
+
+
+def sides() -> dict:
+    """The sizes of both stacks, as the library calls them, and those of the whole."""
+    stack = dict(layers=2, attention_heads=4, ffn_dim=128)
+    both = [(f"{s}_{k}", v) for s in ("encoder", "decoder") for k, v in stack.items()]
+    return dict(both, vocab_size=13, d_model=64, max_position_embeddings=64)
+
+
 def marian() -> nn.Module:
     """A small Marian of the library transformers; ModuleNotFoundError without it."""
     from transformers import MarianConfig, MarianMTModel
 
-    sides = {
-        f"{side}_{name}": value
-        for side in ("encoder", "decoder")
-        for name, value in dict(layers=2, attention_heads=4, ffn_dim=128).items()
-    }
-    ids = dict(pad_token_id=0, eos_token_id=2, decoder_start_token_id=1)
-    sizes = dict(vocab_size=13, d_model=64, max_position_embeddings=64)
-    return Wrapped(MarianMTModel(MarianConfig(**sizes, **sides, **ids)))
+    return Wrapped(MarianMTModel(MarianConfig(**sides(), **IDS)))
+
+
+def bart() -> nn.Module:
+    """A small BART of the library transformers; ModuleNotFoundError without it."""
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = BartConfig(**sides(), **IDS, bos_token_id=1, forced_eos_token_id=None)
+    return Wrapped(BartForConditionalGeneration(config))
 
 
 def t5() -> nn.Module:
     """A small T5 of the library transformers; ModuleNotFoundError without it."""
     from transformers import T5Config, T5ForConditionalGeneration
 
-    ids = dict(pad_token_id=0, eos_token_id=2, decoder_start_token_id=1)
     sizes = dict(
         vocab_size=13, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4
     )
-    return Wrapped(T5ForConditionalGeneration(T5Config(**sizes, **ids)))
+    return Wrapped(T5ForConditionalGeneration(T5Config(**sizes, **IDS)))
 
 
 HEALTHY: dict[str, Callable[[], nn.Module]] = {
@@ -104,9 +116,14 @@ HEALTHY: dict[str, Callable[[], nn.Module]] = {
     ),
     "torch-norm-last": partial(Torchs, norm_first=False),
     "torch-norm-first": partial(Torchs, norm_first=True),
+    "torch-gelu": partial(Torchs, norm_first=True, activation="gelu"),
     "marian": marian,
+    "bart": bart,
     "t5": t5,
     "recurrent": lambda: RecurrentEncoderDecoder(RecurrenceConfig(13, 64)),
+    "lstm": lambda: recurrence.RecurrentEncoderDecoder(
+        recurrence.RecurrenceConfig(13, d_model=64, cell="lstm", max_positions=64)
+    ),
     "convolution": lambda: ConvolutionalEncoderDecoder(
         ConvolutionConfig(13, 64, N=4, max_positions=64)
     ),
@@ -116,7 +133,7 @@ HEALTHY: dict[str, Callable[[], nn.Module]] = {
 def patient(name: str) -> dict:
     """A healthy model with what `checkup` takes besides: its loss, and its accumulation.
 
-    Two of the fourteen are trained with label smoothing.
+    Two of them are trained with label smoothing.
     """
     smoothed = name in ("plain-08", "strong-untied")
     loss = partial(right_loss, smoothing=0.1) if smoothed else right_loss
