@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -85,7 +86,7 @@ def examined(s: Subject, organ: str, check: Callable, seed: int) -> Finding:
             return Finding(organ, "broken", seen)
 
 
-def assert_healthy(model: Callable, **options) -> Report:
+def assert_healthy(model: Callable, **options: Any) -> Report:
     """`checkup`, without learning unless asked; AssertionError, the report, for a finding.
 
     For tests: `def test_my_model(): assert_healthy(build_model())`.

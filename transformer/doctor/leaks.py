@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.doctor.report import Finding, grade
+from transformer.doctor.report import Finding, Verdict, grade
 from transformer.doctor.subject import Subject, change, spread
 
 ROUNDING, LEAK = 1e-4, 1e-3  # changes, in units of the spread of scores
@@ -49,7 +49,7 @@ def past(s: Subject) -> Finding:
     if blind:
         seen = f"{blind} of {len(own) + len(before)} recent tokens move nothing"
     figures = {"own": own.min().item(), "before": before.min().item()}
-    verdict = "broken" if blind else "healthy"
+    verdict: Verdict = "broken" if blind else "healthy"
     return Finding("past", verdict, seen, figures, table.tolist())
 
 
@@ -70,7 +70,9 @@ def neighbours(s: Subject) -> Finding:
     alone = torch.cat([s.scores(source[i : i + 1], target[i : i + 1]) for i in (0, 1)])
     turned = s.scores(source.flip(0), target.flip(0)).flip(0)
     more = [torch.cat(pair) for pair in zip((source, target), s.sentences(3))]
-    moved = max(change(x, together) for x in (alone, turned, s.scores(*more)[:2]))
+    moved = max(
+        change(x, together) for x in (alone, turned, s.scores(more[0], more[1])[:2])
+    )
     verdict = grade(moved, ROUNDING, LEAK)
     seen = f"other sentences in the batch change scores by {moved:.1e} of their spread"
     return Finding("neighbours", verdict, seen, {"change": moved})
@@ -97,7 +99,7 @@ def source(s: Subject) -> Finding:
     if blind:
         seen = f"{blind} of {len(by_token)} source tokens move nothing"
     figures = {"least": by_token.min().item(), "most": by_token.max().item()}
-    verdict = "broken" if blind else "healthy"
+    verdict: Verdict = "broken" if blind else "healthy"
     return Finding("source", verdict, seen, figures, table.tolist())
 
 
@@ -112,10 +114,11 @@ def order(s: Subject) -> Finding:
         exchanged, replaced = tokens.clone(), tokens.clone()
         exchanged[:, :3] = tokens[:, turn]
         replaced[:, 1:3] = s.other(tokens[:, 1:3])
-        moved = [
-            change(s.scores(**(sides | {name: x}))[:, 3:], before)
-            for x in (exchanged, replaced)
-        ]
+        moved = []
+        for changed in (exchanged, replaced):
+            given = sides | {name: changed}
+            after = s.scores(given["source"], given["target"])[:, 3:]
+            moved.append(change(after, before))
         figures[name] = moved[0] / moved[1] if moved[1] > BLIND else math.nan
     lost = [name for name, share in figures.items() if share < ORDER]
     seen = "scores depend on the order of words in source and target"

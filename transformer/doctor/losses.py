@@ -1,12 +1,13 @@
 """What does a loss ask for? Read off its gradient, without a model."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.doctor.report import Finding
+from transformer.doctor.report import Finding, Verdict
 from transformer.doctor.subject import Subject
 
 EVEN = 1.2  # how often the weight of a token may be that of another
@@ -18,7 +19,7 @@ class Answers:
     def __init__(self, scores: Tensor):
         self.scores = scores
 
-    def __call__(self, source: Tensor, target: Tensor, *rest) -> Tensor:
+    def __call__(self, source: Tensor, target: Tensor, *rest: Any) -> Tensor:
         self.read = target
         return self.scores[:, : target.shape[1]]
 
@@ -40,8 +41,9 @@ def gradient_at(s: Subject, source: Tensor, target: Tensor, scores: Tensor) -> t
     """The gradient of the loss by the scores, those scores' softmax, and what was read."""
     scores = scores.double().requires_grad_()
     answers = Answers(scores)
-    s.loss(answers, source, target).backward()
+    s.own_loss(source, target, answers).backward()
     T = answers.read.shape[1]
+    assert scores.grad is not None
     return scores.grad[:, :T], scores.softmax(dim=-1)[:, :T].detach(), answers.read
 
 
@@ -90,9 +92,9 @@ def extremes(s: Subject, source: Tensor, target: Tensor) -> list[str]:
     """Whether the loss of a very sure model, and of a batch without padding, is a number."""
     sure = 200 * F.one_hot(target.roll(-1, dims=1), s.V).float()
     found = []
-    if not s.loss(Answers(sure), source, target).isfinite():
+    if not s.own_loss(source, target, Answers(sure)).isfinite():
         found.append("is infinite where the model is sure")
-    if not s.loss(Answers(sure[:1]), source[:1], target[:1]).isfinite():
+    if not s.own_loss(source[:1], target[:1], Answers(sure[:1])).isfinite():
         found.append("fails for a batch without padding")
     return found
 
@@ -133,8 +135,8 @@ def accumulation(s: Subject) -> Finding:
             p.grad.flatten() for _, p in s.named_parameters() if p.grad is not None
         ]
         gradients.append(torch.cat(parts).double())
-    whole, parts = gradients
-    gap = ((whole - parts).norm() / whole.norm()).item()
+    whole, summed = gradients
+    gap = ((whole - summed).norm() / whole.norm()).item()
     seen = f"the gradients of one batch and of two parts differ by {gap:.1e} of their length"
-    verdict = "broken" if gap > 0.01 else "healthy"
+    verdict: Verdict = "broken" if gap > 0.01 else "healthy"
     return Finding("accumulation", verdict, seen, {"gap": gap})

@@ -1,11 +1,12 @@
 """The same weights in a reference: where do the two part?"""
 
 import copy
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from transformer.doctor.report import Finding
+from transformer.doctor.report import Finding, Verdict
 from transformer.doctor.subject import Subject, change
 
 PARTED = 1e-3
@@ -31,16 +32,18 @@ def paper(s: Subject) -> Finding:
     gap = change(ours, theirs)
     seen = f"scores are those of the reference, but for {gap:.1e} of their spread"
     if gap > PARTED:
-        seen = f"scores differ by {gap:.1e} of their spread, {first_parting(s, twin, (source, target))}"
-    verdict = "broken" if gap > PARTED else "healthy"
+        seen = f"scores differ by {gap:.1e} of their spread, {first_parting(s.model, twin, (source, target), names)}"
+    verdict: Verdict = "broken" if gap > PARTED else "healthy"
     return Finding("paper", verdict, seen, {"gap": gap})
 
 
-def first_parting(s: Subject, twin: nn.Module, batch: tuple[Tensor, Tensor]) -> str:
+def first_parting(
+    model: nn.Module, twin: nn.Module, batch: tuple[Tensor, Tensor], names: dict
+) -> str:
     """The first part, in the order of computing, that gives something else."""
-    ours, theirs = (passing(module, batch) for module in (s.model, twin))
+    ours, theirs = (passing(module, batch) for module in (model, twin))
     last = "the embeddings"
-    names = {module_of(name): module_of(own) for own, name in (s.names or {}).items()}
+    names = {module_of(name): module_of(own) for own, name in names.items()}
     for name, (given, result) in theirs.items():
         own = names.get(name, name)
         if own not in ours:
@@ -64,8 +67,8 @@ def passing(module: nn.Module, batch: tuple) -> dict[str, tuple[Tensor, Tensor]]
     """What goes into each leaf module at its last call, and what comes out, in order."""
     kept: dict[str, tuple[Tensor, Tensor]] = {}
 
-    def keeper(name: str):
-        def keep(part, given, result) -> None:
+    def keeper(name: str) -> Callable:
+        def keep(part: nn.Module, given: tuple, result: Tensor) -> None:
             kept.pop(name, None)
             kept[name] = given[0].float(), result.float()
 

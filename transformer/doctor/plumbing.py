@@ -125,7 +125,8 @@ def modes(s: Subject) -> Finding:
     trained = change(s.scores(source, target, training=True), first)
     parts = s.model.modules() if isinstance(s.model, nn.Module) else ()
     dropouts = any(isinstance(m, nn.Dropout) and m.p > 0 for m in parts)
-    verdict, seen = "healthy", "two passes agree in evaluation"
+    verdict: Verdict = "healthy"
+    seen = "two passes agree in evaluation"
     if dropouts and trained < SAME:
         verdict, seen = "look", "dropout is there, and training does not show it"
     if twice > SAME:
@@ -155,7 +156,7 @@ def empty(s: Subject) -> Finding:
         seen = f"one makes another sentence's scores move by {moved:.1e}"
     if bad:
         seen = f"a source of padding alone makes {bad} gradients NaN"
-    verdict = "broken" if bad else grade(moved, LEAK, 10 * LEAK)
+    verdict: Verdict = "broken" if bad else grade(moved, LEAK, 10 * LEAK)
     return Finding("empty", verdict, seen, {"gradients": bad, "moved": moved})
 
 

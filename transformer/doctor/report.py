@@ -1,6 +1,6 @@
 """What an examination finds, and how it is told: as text, and as data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -114,7 +114,7 @@ class Finding:
     organ: str
     verdict: Verdict
     seen: str
-    figures: dict[str, float] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
     table: list[list[float]] | None = None
 
     @property

@@ -73,10 +73,15 @@ class Subject:
         target = F.pad(self.varied(count, T - 1), (1, 0), value=self.begin)
         return self.varied(count, S), target
 
-    def own_loss(self, source: Tensor, target: Tensor) -> Tensor:
-        """The loss of whole targets, begin and end included: the model's own, where given."""
+    def own_loss(
+        self, source: Tensor, target: Tensor, model: Callable | None = None
+    ) -> Tensor:
+        """The loss of whole targets, begin and end included: the model's own, where given.
+
+        model: what answers in place of the model.
+        """
         if self.loss is not None:
-            return self.loss(self.model, source, target)
+            return self.loss(model or self.model, source, target)
         return cross_entropy(self.logits(source, target[:, :-1]), target, self.pad)
 
 

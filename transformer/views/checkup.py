@@ -15,7 +15,6 @@ AXES = {  # of the organs that are drawn: what stands along, and whether red mar
     "future": ("a target token is changed", True),
     "past": ("a target token is changed", False),
     "source": ("a source token is changed", False),
-    "loss": ("what a place of the first sentence asks for", False),
 }
 
 
