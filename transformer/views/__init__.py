@@ -37,6 +37,7 @@ HOMES = {
         "traced",
         "whole_model",
     ],
+    "checkup": ["checkup_page", "leak"],
     "widgets": ["one_word", "saturation"],
     "turn": ["Turn"],
     "labels": ["label_ends"],
