@@ -108,11 +108,9 @@ def main(
     """Examine every model of a half at three seeds.
 
     Args:
-        half: the models that set thresholds, those that give the figures, or three
-            healthy ones that were added afterwards
+        half: the models that set thresholds, that give the figures, or that came afterwards
         folder: where a job leaves its result
-        record: a file for the rows (otherwise data/runs/checkup.json; of tuning, tuning.json
-            in the folder)
+        record: the file of results (data/runs/checkup.json where not given)
         workers: processes at the same time
     """
     kept = record or (folder / "tuning.json" if half == "tuning" else "checkup")
