@@ -91,10 +91,6 @@ def run(seed: int = 2017) -> dict:
     start, used = time.monotonic(), time.process_time()
     log = train(model, encode_pairs(tokenizer, pairs), TRAINING, validate=watch)
     used, seconds = time.process_time() - used, time.monotonic() - start
-    last = scores_of(kept[-1], tokenizer, test)
-    mean = scores_of(average_checkpoints(kept), tokenizer, test)
-    steps = [scores_of(state, tokenizer, test) for state in kept]
-    examples = [[*pair, output] for pair, output in zip(test, last["outputs"])]
     return {
         "name": "bundled-run",
         "command": COMMAND,
@@ -107,6 +103,16 @@ def run(seed: int = 2017) -> dict:
         **flatten({"model": asdict(model.config), "training": asdict(TRAINING)}),
         **flatten({"log": {**thin(log), **unthinned(log)}}),
         "sentences": SENTENCES,
+        **tested(kept, tokenizer, test),
+    }
+
+
+def tested(kept: list[dict], tokenizer, test: list) -> dict:
+    """Scores on the test set: of the last weights, of each that was kept, and of their mean."""
+    steps = [scores_of(state, tokenizer, test) for state in kept]
+    mean, last = scores_of(average_checkpoints(kept), tokenizer, test), steps[-1]
+    examples = [[*pair, output] for pair, output in zip(test, last["outputs"])]
+    return {
         "test.bleu": last["bleu"],
         "test.exact": last["exact"],
         "test.mean.bleu": mean["bleu"],
