@@ -24,7 +24,8 @@ from transformer.fast.model import Parts
 from transformer.models.maps import attention_maps
 from transformer.models.recording import cache
 from transformer.stacks import LayerNorm
-from transformer.views import widgets
+from transformer.views import beam, widgets
+from transformer.views.beam import beam_tree
 from transformer.views.turn import Turn, turned_rows
 from transformer.views.widget import Widget, width_of
 from transformer.views.widgets import one_word, saturation
@@ -42,7 +43,7 @@ HEAVIEST = 60_000  # characters of a widget in a notebook: page, picture, words
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 everywhere = pytest.mark.parametrize("scheme", ["light", "dark"])
 both_widths = pytest.mark.parametrize("width", [360, 1440])
-all_widgets = pytest.mark.parametrize("name", ["one_word", "saturation"])
+all_widgets = pytest.mark.parametrize("name", ["one_word", "saturation", "beam_tree"])
 
 
 def his(x=X, **changed) -> Widget:
@@ -50,9 +51,31 @@ def his(x=X, **changed) -> Widget:
     return one_word(**given | {"asks": ASKS, "gives": GIVES} | changed)
 
 
+NEXT = {  # how likely the next tokens are: after the last one, whatever came before
+    1: {3: 0.92, 4: 0.01, 5: 0.02},
+    3: {6: 0.08, 7: 0.05, 5: 0.02},
+    6: {8: 0.32, 9: 0.1},
+    7: {9: 0.95, 8: 0.01},
+}
+PIECES = dict(enumerate("<p> <s> </s> B Ver Br ad ade et te eine".split()))
+
+
+def next_of_table(alive, K):
+    longer = [
+        (log_p + math.log(p), [*tokens, token])
+        for log_p, tokens in alive
+        for token, p in NEXT.get(tokens[-1], {10: 0.9}).items()
+    ]
+    return sorted(longer, reverse=True)[: K + 1]
+
+
+def badete(**changed) -> Widget:
+    return beam_tree(next_of_table, PIECES.get, **changed)
+
+
 @pytest.fixture(scope="module")
 def shown():
-    return {"one_word": his(), "saturation": saturation()}
+    return {"one_word": his(), "saturation": saturation(), "beam_tree": badete()}
 
 
 def data_of(widget) -> dict:
@@ -173,6 +196,36 @@ def test_the_draw_is_the_one_nearest_to_the_medians():
     assert distances.argmin() == 173
 
 
+@pytest.mark.parametrize("K", [1, 2, 3, 4])
+def test_the_page_keeps_the_beginnings_that_python_keeps(node, shown, K):
+    data = data_of(shown["beam_tree"])
+    expression = (
+        "(levels => [levels.map(level => level.map(({p, path}) => [p, path])),"
+        " M.rowsOf(levels)])(M.levelsOf(given.table, given.K, given.steps))"
+    )
+    theirs, rows = node("beam_tree", expression, data | {"K": K})
+    table = beam.table_of(next_of_table, begin=1, steps=4)
+    ours = beam.levels_of(table, K, steps=4)
+    assert [len(level) for level in theirs] == [len(level) for level in ours]
+    for level, expected in zip(theirs, ours):
+        assert [tuple(path) for _, path in level] == [path for _, path in expected]
+        log_ps = torch.tensor([p for p, _ in expected], dtype=torch.double)
+        assert_same(log_ps, [p for p, _ in level])
+    named = {",".join(map(str, path)): row for path, row in beam.rows_of(ours).items()}
+    assert rows == named
+
+
+@pytest.mark.parametrize("p", [0.0, -0.0797, -2.617, -7.5, -7.7, -20.0])
+def test_shares_are_written_alike(node, p):
+    assert node("beam_tree", "M.percent(given.p)", {"p": p}) == beam.percent(p)
+
+
+def test_a_beam_of_one_is_greedy_and_one_of_two_is_not():
+    table = beam.table_of(next_of_table, begin=1, steps=3)
+    assert beam.levels_of(table, 1, 3)[-1][0][1] == (3, 6, 8)
+    assert beam.levels_of(table, 2, 3)[-1][0][1] == (3, 7, 9)
+
+
 # What is refused
 
 
@@ -197,6 +250,12 @@ def test_one_word_refuses_what_does_not_fit(changed, said):
 def test_other_widths_are_refused(d_ks):
     with pytest.raises(ValueError, match="powers of two from 1 to 1024"):
         saturation(d_ks)
+
+
+@pytest.mark.parametrize("K", [0, 5])
+def test_other_beams_are_refused(K):
+    with pytest.raises(ValueError, match="K must be from 1 to 4"):
+        badete(K=K)
 
 
 # What a notebook keeps
@@ -230,7 +289,7 @@ def test_the_picture_is_one_of_few_colours(shown, name):
 
 @all_widgets
 def test_a_widget_is_the_same_every_time(shown, name):
-    again = {"one_word": his, "saturation": saturation}[name]()
+    again = {"one_word": his, "saturation": saturation, "beam_tree": badete}[name]()
     assert again == shown[name]
 
 
@@ -462,6 +521,23 @@ def test_keys_move_the_width(opened, shown):
     ]
     browser.run("document.querySelector('.marks button').click()")
     assert text_of(browser, "output") == "4"
+
+
+@needs_browser
+def test_keys_move_the_beam(opened, shown):
+    browser = opened(shown["beam_tree"].page, 360)
+    assert "With K = 2, “B ade te eine” leads after 4 steps" in text_of(
+        browser, ".result"
+    )
+    browser.press("Tab", "Home")
+    assert text_of(browser, "output") == "1"
+    assert "“B ad et eine” leads" in text_of(browser, ".result")
+    assert "greedy search" in text_of(browser, ".result")
+    kept = texts_of(browser, ".node.kept b")
+    assert kept == ["start", "B", "ad", "et", "eine"]
+    browser.press("End")
+    assert text_of(browser, "output") == "4"
+    assert browser.run("document.documentElement.scrollWidth") == 360
 
 
 @needs_browser
