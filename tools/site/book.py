@@ -316,7 +316,7 @@ def questions_page():
 def modules():
     """Dotted names inside the package: those with a notebook in reading order, then the others.
 
-    Without the exercises: they hold what readers are to write.
+    Without the exercises and the museum's exhibits: readers are to find them out.
     """
     paired = [notebook.stem[3:] for notebook in pairs.notebooks()]
     package = ROOT / "transformer"
@@ -330,7 +330,8 @@ def modules():
     return paired + [
         name
         for name in others
-        if name not in known and not name.startswith("teaching.exercises.")
+        if name not in known
+        and not name.startswith(("teaching.exercises.", "doctor.museum."))
     ]
 
 
