@@ -38,7 +38,6 @@ MISTAKES = {
         "split_heads(x @ W_Q, h)",
         "(x @ W_Q).unflatten(-1, (-1, h)).movedim(-1, 1)",
     ),
-    "look_up": (" / math.sqrt(len(q))", ""),
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
     "cosine": ("(step - warmup) / (total - warmup)", "step / total"),

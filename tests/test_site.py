@@ -267,7 +267,9 @@ def test_every_documented_name_is_on_its_page(site):
             and (inspect.isclass(thing) or inspect.isfunction(thing))
             and thing.__module__ == module.__name__
         }
-        assert public <= pages(site)[f"api/{name}.html"].ids | {""}, name
+        assert public <= pages(site)[f"{book.page_of_module(name)}.html"].ids | {""}, (
+            name
+        )
 
 
 def test_evidence_is_listed_and_links_from_its_folder(monkeypatch, tmp_path):

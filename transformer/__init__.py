@@ -32,6 +32,7 @@ HOMES = {
     "fast.search": ["beam_search", "greedy_search"],
     "fast.model": ["Parts", "Transformer", "TransformerConfig"],
     "views.pages": ["view"],
+    "doctor.examination": ["assert_healthy", "checkup"],
     "models.families": ["register"],
     "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],

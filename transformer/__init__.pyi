@@ -6,6 +6,8 @@ from transformer.corpora import read_corpus as read_corpus
 from transformer.corpora import register_corpus as register_corpus
 from transformer.data import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
+from transformer.doctor.examination import assert_healthy as assert_healthy
+from transformer.doctor.examination import checkup as checkup
 from transformer.fast.attention import MultiHeadAttention as MultiHeadAttention
 from transformer.fast.model import Parts as Parts
 from transformer.fast.model import Transformer as Transformer

@@ -70,11 +70,24 @@ from torch import nn
 # %% [markdown]
 # *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value.* (Choose another word and see what it takes.)
 #
-# Query and key are compared by their inner product. Softmax turns a word's products into weights that add up to 1, and the answer is the weighted mean of the values. With a query in each row of a matrix $Q$, and keys and values in the rows of $K$ and $V$, this is done for all words at once:
+# Here is the same in code. The query of "its" is compared with each key by their inner product. Softmax turns the products into positive weights that add up to 1, and what the word takes home is the weighted mean of the values.
+
+# %% tags=["active-ipynb"]
+# q, K, V = x[3] @ W_Q, x @ W_K, x @ W_V  # "its" is word 3, counted from 0
+# scores = K @ q / math.sqrt(2)  # one inner product for each word
+# weights = scores.softmax(dim=0)
+# for word, score, weight in zip(words, scores, weights):
+#     print(f"{word:4}  score {score:.2f}  weight {weight:.3f}")
+# print("it takes home", weights @ V)
+
+# %% [markdown]
+# With a query in each row of a matrix $Q$, and keys and values in the rows of $K$ and $V$, the same is done for all words at once:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-# Here we made up the matrices. A Transformer learns them. It runs several attentions side by side, its *heads*, so that a word can ask several questions at once, and a last matrix `W_O` mixes their answers. A mask says who may be looked at: a forbidden score becomes a weight of 0. ([Chapter 4](04_attention.ipynb) builds all this up from a plain mean, and says why the products are divided by $\sqrt{d_k}$, the root of the width of a key.)
+# The scores are divided by $\sqrt{d_k}$, the root of the width of a key, here of 2; [chapter 4](04_attention.ipynb) says why.
+#
+# Here we made up the three matrices. A Transformer learns them. It runs several attentions side by side, its *heads*, so that a word can ask several questions at once, and a last matrix `W_O` mixes their answers. A mask says who may be looked at: a forbidden score becomes a weight of 0.
 #
 # Shapes are in the comments: `B` sentences in a batch, `S` tokens in a source, `T` in a target, `V` different tokens.
 
@@ -134,6 +147,19 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
+# Why is it needed? Attention only ever takes means, and no mean of $-3$ and $2$ is 3. Two hidden units are enough to drop the sign of a number: one lets the positive numbers through, the other the negative ones turned round, and the output adds the two.
+
+# %% tags=["active-ipynb"]
+# network = FeedForward(d_model=1, d_ff=2)
+# with torch.no_grad():
+#     network.W_1.weight.copy_(torch.tensor([[1.0], [-1.0]]))
+#     network.W_2.weight.fill_(1.0)
+#     network.W_1.bias.zero_()
+#     network.W_2.bias.zero_()
+#     print("-3 becomes", network(torch.tensor([-3.0])).item())
+#     print(" 2 becomes", network(torch.tensor([2.0])).item())
+
+# %% [markdown]
 # ## Layers
 #
 # An encoder layer is attention and then this network. What either of them finds is not put in place of a token's vector but *added* to it, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. (Strike out `x +` below, and nothing works any more; [chapter 3](03_stacks.ipynb) finds out why. Dropout sets a share `P_drop` of the numbers to zero while training, see [chapter 13](13_regularization.ipynb).)
@@ -162,6 +188,19 @@ class Residual(nn.Module):
 
     def forward(self, x, sublayer):
         return self.norm(x + self.dropout(sublayer(x)))
+
+
+# %% [markdown]
+# Brought back to a standard size means, for example, that a vector and one five times as long leave the norm alike:
+
+# %% tags=["active-ipynb"]
+# x = torch.tensor([1.0, 2.0, 3.0, 6.0])
+# for vector in (x, 5 * x):
+#     normed = [round(number, 2) for number in LayerNorm(4)(vector).tolist()]
+#     print(vector.tolist(), "->", normed)
+
+# %% [markdown]
+# Now the encoder layer can be written down. Tokens look at each other, and then each of them passes the network:
 
 
 # %%
@@ -232,6 +271,18 @@ def sinusoids(n, d_model):
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
+# %% tags=["active-ipynb"]
+# from transformer.views import plotting
+#
+# labels = ("place in the vector", "position in the sentence", "added")
+# ax = plotting.heatmap(sinusoids(10, 24), range(24), range(10), labels=labels)
+# views.picture(
+#     ax, "Patterns of ten positions: fast waves at the left, slow ones at the right."
+# )
+
+# %% [markdown]
+# *Each row is the pattern of one position: its left part changes from row to row, its right part slowly, and no two rows are alike.*
+
 # %% [markdown]
 # ## The model
 #
@@ -270,6 +321,24 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
+# Do the masks keep their promise? Change one token and see which of the decoder's places notice it:
+
+# %% tags=["active-ipynb"]
+# toy = Transformer(V=13, d_model=16, d_ff=32, h=2, N=2, P_drop=0.0)
+# source, target = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 7, 6, 5]])
+# before = toy(source, target)
+# third, padded = torch.tensor([[1, 7, 9, 5]]), torch.tensor([[5, 6, 7, 0]])
+# for change, after in {
+#     "the third token of the target": toy(source, third),
+#     "the second token of the source": toy(torch.tensor([[5, 9, 7]]), target),
+#     "padding after the source": toy(padded, target),
+# }.items():
+#     moved = (after - before).abs().amax(dim=-1)[0] > 1e-5
+#     print(f"{change:30} is noticed at places", [i for i in range(4) if moved[i]])
+
+# %% [markdown]
+# A token of the target is noticed only from its own place on (they count from 0). A token of the source is noticed everywhere, and padding nowhere.
+#
 # That is a complete Transformer. With its default sizes it is the paper's base model, whose 65 million parameters we come near to ([chapter 8](08_model.ipynb) looks for the difference):
 
 # %% tags=["active-ipynb"]
@@ -354,6 +423,7 @@ def train_step(model, optimizer, step, warmup=100):
 # Our model is small: two layers on each side, vectors of 64 numbers, four heads. Along the way we ask it for one and the same number, and keep the weights with which the decoder's last layer looks at the source (the mean of its four heads).
 
 # %% tags=["active-ipynb"]
+# torch.manual_seed(4)  # of five starts, the one whose jumps are the middle ones
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
 # optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 # number = torch.tensor([[int(digit) + 3 for digit in "31415926"]])
@@ -371,14 +441,12 @@ def train_step(model, optimizer, step, warmup=100):
 #         print(f"step {step:3}  loss {losses[-1]:.3f}  31415926 -> {text}")
 
 # %% tags=["active-ipynb"]
-# from transformer.views import plotting
-#
 # curves = {"loss": losses, "guessing": [math.log(11)] * 400}
 # ax = plotting.lines(range(1, 401), curves, "step", "loss (nats per token)", log="y")
 # views.picture(ax, "The loss falls to guessing, rests there, and then falls far below.")
 
 # %% [markdown]
-# *Compare the two lines: the model soon knows how to guess, rests there for some thirty steps, and then falls far below.*
+# *Compare the two lines: the model soon knows how to guess, rests there for a while, and then falls far below. On the way it jumps up and recovers, as it did from each of five starts.*
 #
 # At the height of the dashed line it has learned that a digit comes next or the end, and nothing about which; one of eleven tokens costs $\ln 11 = 2.4$. Then something happens. What does it look at meanwhile? In the next pictures each row is a place of the answer, with the digit that is right there, and each column a digit of the source. The darker a square, the more this place takes from this digit. Where should the dark squares be, once the model can do it?
 
@@ -399,7 +467,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # Nobody told it to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
-# After step 150 the picture is nearly the last one, and yet the answer lacks a digit. In its middle rows the weight is still shared among neighbours. And to look is not yet to write: at the eighth place the model looks at the right 3, and writes the end mark.
+# After step 150 the diagonal is there, but blurred: most digits still share their weight with a neighbour, and the answer has mistakes. The last 250 steps make it sharp.
 #
 # Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, and there are a hundred million of eight digits. So we ask for new numbers of eight digits.
 
@@ -444,6 +512,8 @@ def train_step(model, optimizer, step, warmup=100):
 #     "The cat lost its ball.",
 #     "The dog lost its ball.",
 #     "The cat that saw the dog lost its ball.",
+#     "The lady saw the dog that lost its ball.",
+#     "The cat saw the dog that lost its ball.",
 # ]
 # german = []
 # for sentence in sentences:
@@ -453,13 +523,15 @@ def train_step(model, optimizer, step, warmup=100):
 #     print(f"{sentence:45} {german[-1]}")
 
 # %% [markdown]
-# The cat gets *ihren* and the dog *seinen*. In the third sentence the dog is nearer, and the cat is still the owner. So the model has found out who lost the ball. Where did it look? Here is one head of your own class, the third one in the encoder's first layer, at the word "its".
+# The cat gets *ihren* and the dog *seinen*. Is it the nearest noun that counts? In the third sentence the dog is nearer, and the cat is still the owner. Is it the first noun? In the fourth the lady comes first, and the dog rightly gets *seinen*. But in the last sentence, too, the dog has lost the ball, and this time *ihren* is wrong. So the model often finds the owner, and not always.
+#
+# Where does it look? Here is one head of your own class, the third one in the encoder's first layer, at the word "its", in the second, the third and the last sentence.
 
 # %% tags=["active-ipynb"]
 # from types import SimpleNamespace
 #
 # maps = []
-# for sentence in sentences:
+# for sentence in (sentences[1], sentences[2], sentences[4]):
 #     ids = tokenizer.encode(sentence) + [c.eos_id]
 #     source, begin = torch.tensor([ids]), torch.tensor([[c.bos_id]])
 #     with torch.no_grad():
@@ -468,16 +540,37 @@ def train_step(model, optimizer, step, warmup=100):
 #     pieces = [tokenizer.decode([i]) for i in ids]
 #     maps.append(SimpleNamespace(source=pieces, encoder=weights))
 # marks = [
-#     ("ihren", "the cat's ball", True),
-#     ("seinen", "the dog's ball", True),
-#     ("ihren", "the cat's ball", True),
+#     ("seinen", "right: the dog's", True),
+#     ("ihren", "right: the cat's", True),
+#     ("ihren", "wrong: the cat's", False),
 # ]
-# views.looks(maps, "its", layer=0, head=2, german=german, marks=marks)
+# shown_german = [german[1], german[2], german[4]]
+# views.looks(maps, "its", layer=0, head=2, german=shown_german, marks=marks)
 
 # %% [markdown]
-# *Thicker arcs are larger weights: "its" looks at the noun that owns the ball.*
+# *Thicker arcs are larger weights. Above, "its" looks at the owner; in the last sentence it looks at the cat, and the owner is the dog.*
 #
-# Nobody told it to look there, either. Is this look the reason for *ihren*? On the live page you can take hold of it. Turn the head from the cat to the dog, and see what becomes of the German ([chapter 19](19_visualization.ipynb) does so with care):
+# Nobody told it to look there, either. But is the look the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it. The package's `edit` lets you change any number inside a running model, here the row of weights with which "its" looks around:
+
+# %% tags=["active-ipynb"]
+# from transformer import edit, translate
+#
+# sentence = sentences[4]
+# words = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
+#
+#
+# def look_at_the_dog(weights):  # (B, h, S, S)
+#     weights[:, 2, words.index("its")] = 0.0  # 2: the third head
+#     weights[:, 2, words.index("its"), words.index("dog")] = 1.0
+#     return weights
+#
+#
+# print("left alone:", *translate(package, tokenizer, [sentence]))
+# with edit(package, {"encoder.0.self_attention.weights": look_at_the_dog}):
+#     print("turned:    ", *translate(package, tokenizer, [sentence]))
+
+# %% [markdown]
+# One row of one head was changed, nothing else, and the wrong translation became right. So the look is a cause: you have found a place in a Transformer where a decision is made, and you have made it decide differently. [Chapter 19](19_visualization.ipynb) asks how general that is, and where the decision goes from there. On the live page you can turn every head by hand:
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
 #
@@ -491,36 +584,14 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # ## Exercises
 #
-# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its five scores, then the weights, and use $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. To check, change the `3` in `q = x[3] @ W_Q` to a 2.
 #
-# **1.** Write attention for a single query, with one head and without the learned matrices: compare the query with each key, divide by $\sqrt{d_k}$, take the
-# softmax, and mix the values.
-
-# %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.first_transformer import check_look_up
+# <details><summary>Answer</summary>
 #
-#
-# def look_up(q, K, V):
-#     """q (d_k), K (S, d_k), V (S, d_v) -> (d_v)"""
-#     ...
-#
-#
-# check_look_up(look_up)
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def look_up(q, K, V):
-#     scores = K @ q / math.sqrt(len(q))
-#     weights = scores.softmax(dim=0)
-#     return weights @ V
-# ```
-#
-# The three lines are the formula above, for one row of $Q$.
+# The inner products with the keys are 4 for the cat, 2 for the ball and 0 for the other three. Divided by $\sqrt 2$ they are 2.83, 1.41 and 0. Softmax takes $e$ to these powers, 17, 4 and three times 1, and divides by their sum, 24. So the weights are 17/24 for the cat, 4/24 for the ball and 1/24 for each of the others. The values add up to 0.71 cat, 0.17 ball and 0.04 losing: who has lost something and, faintly, what.
 # </details>
 #
-# **2.** Write the two masks of a batch: which source tokens are real, and for the target, who may look at whom, when the
+# **2. In code.** Replace `...` by your own lines and run the cell; it says what is wrong, or "right". Write the two masks of a batch: which source tokens are real, and for the target, who may look at whom, when the
 # padding (token 0) of the target may not be looked at either.
 
 # %% tags=["active-ipynb"]
@@ -547,6 +618,13 @@ def train_step(model, optimizer, step, warmup=100):
 # ```
 #
 # The model above does not need the second condition: padding is at the end, and the triangle hides it from all real tokens.
+# </details>
+#
+# **3. To think about.** Our model writes every number of up to eight digits backwards. What will it do with twelve? Guess, then try `source, target = examples(300, longest=12)` and `write(model, source, longest=13)`. (Put it above the section that loads other weights, where `model` still is the one you trained.) Which part of the model is to blame?
+#
+# <details><summary>Answer</summary>
+#
+# It gets none of them right, and its answers end after about nine digits. In training no answer was longer, and no token of a source was ever at the ninth place or later, so the model knows neither the patterns of those positions nor that an answer may go on there. The sines give every place a pattern, but nothing makes the model use a pattern that it has not met. [Chapter 7](07_positions.ipynb) shows ways to write positions that carry further.
 # </details>
 
 # %% [markdown]

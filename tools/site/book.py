@@ -211,9 +211,9 @@ PAIRED = (
     "The module of [{title}](../notebooks/{file}), where each definition stands with its "
     "reasons."
 )
-MODULE = """# transformer.{name}
-
-{text}
+FOLDER = "The modules of `transformer/{name}`, which no notebook shows whole."
+MODULE = """
+{heading}
 
 ```{{eval-rst}}
 .. automodule:: transformer.{name}
@@ -334,17 +334,28 @@ def modules():
     ]
 
 
+def page_of_module(name):
+    """A chapter's module has a page of its own, the engine's modules one for each folder."""
+    return f"api/{name.split('.')[0]}"
+
+
 def api_pages():
-    """{name of the page: text}: a page for each module, and their list."""
-    texts = {
-        notebook.stem[3:]: PAIRED.format(title=title_of(notebook), file=notebook.name)
-        for notebook in pairs.notebooks()
-    }
-    pages = {
-        f"api/{name}": MODULE.format(name=name, text=texts.get(name, ""))
-        for name in modules()
-    }
-    listed = tree([f"{name} <{name}>" for name in modules()], ":maxdepth: 1")
+    """{name of the page: text}: the chapters' modules, the engine's folders, and their list."""
+    chapters = {notebook.stem[3:]: notebook for notebook in pairs.notebooks()}
+    members = {}
+    for name in modules():
+        members.setdefault(page_of_module(name), []).append(name)
+    pages = {}
+    for page, names in members.items():
+        first = page.removeprefix("api/")
+        text = FOLDER.format(name=first)
+        if first in chapters:
+            title = title_of(chapters[first])
+            text = PAIRED.format(title=title, file=chapters[first].name)
+        heads = [f"## transformer.{name}" if len(names) > 1 else "" for name in names]
+        parts = [MODULE.format(name=n, heading=head) for n, head in zip(names, heads)]
+        pages[page] = "\n".join([f"# transformer.{first}\n", text, *parts])
+    listed = tree([f"{page[4:]} </{page}>" for page in pages], ":maxdepth: 1")
     return pages | {"api/index": f"{PACKAGE}\n{listed}"}
 
 

@@ -1,5 +1,5 @@
-"""The command line: train, evaluate, translate, chat, attend, variations, bench, export, import,
-demo.
+"""The command line: train, evaluate, translate, chat, attend, checkup, variations, bench, export,
+import, demo.
 
 Each takes --import mine, which first imports a module of your own, mine.py in this folder or one
 that is installed, so that kinds of models, corpora, recipes and schedules in it are known.
@@ -32,6 +32,7 @@ COMMANDS = {
     "translate": "translate:Translate",
     "chat": "chat:Talk",
     "attend": "attend:Attend",
+    "checkup": "checkup:Checkup",
     "variations": "variations:Variations",
     "bench": "bench:Speed",
     "export": "export:Export",

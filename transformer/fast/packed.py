@@ -21,8 +21,8 @@ def fingerprint(weight):
     """Whole numbers (m + n or fewer) that tell whether a weight (m, n) is still the same: sums of
     its bits by rows, and its first row.
 
-    torch's own counter of changes, `_version`, does not move where a fused optimizer or `.data`
-    changes a weight. Reading a weight once takes about a seventh of the time of laying it out.
+    torch's own counter of changes, `_version`, does not move where a fused optimizer, or code
+    that writes past autograd, changes a weight. Reading a weight once takes about a seventh of the time of laying it out.
     """
     weight = weight.detach()
     in_pairs = (

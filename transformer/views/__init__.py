@@ -48,6 +48,7 @@ HOMES = {
         "stripes",
     ],
     "clockwork": ["clocks", "rotary"],
+    "checkup": ["checkup_page", "leak"],
     "widgets": ["one_word", "saturation"],
     "turn": ["Turn"],
     "labels": ["label_ends"],
