@@ -52,8 +52,6 @@ MISTAKES = {
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "gradient": (" / len(gold)", ""),
     "neighbours": (" / (lengths * lengths[row])", ""),
-    "merged": ("b_1 @ W_2 + b_2", "b_1.sum() + b_2"),
-    "swiglu": ("x @ V", "gate"),
     "hat": ("-2 *", "-1 *"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),

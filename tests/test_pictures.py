@@ -24,6 +24,7 @@ SECOND_EDITION = [
     "00_first_transformer",
     "03_stacks",
     "04_attention",
+    "05_feed_forward",
     "07_positions",
     "08_model",
     "16_translation",

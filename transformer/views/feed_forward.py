@@ -115,7 +115,7 @@ def kinks(
     errors = {
         width: (networks[width](x) - y).square().mean().item() for width in widths
     }
-    listed = "; ".join(f"{width} units: {error:.4f}" for width, error in errors.items())
+    listed = "; ".join(f"{n} units: {two_digits(error)}" for n, error in errors.items())
     return widget(
         "kinks",
         data,
@@ -129,6 +129,11 @@ def kinks(
         accent=FEED_FORWARD,
         with_clocks=True,
     )
+
+
+def two_digits(error: float) -> str:
+    """0.0056"""
+    return f"{float(f'{error:.2g}'):.8f}".rstrip("0")
 
 
 def weights_of(network) -> dict:
@@ -156,7 +161,8 @@ def draw_kinks(networks, x, y, widths):
             tips = network(places).flatten().tolist()
             ax.plot(places.flatten().tolist(), tips, "o", ms=4, color=FEED_FORWARD)
             error = (network(x) - y).square().mean().item()
-            ax.set_title(f"{width} units, error {error:.4f}", fontsize=10.5)
+            title = f"{width} units, error {two_digits(error)}"
+            ax.set_title(title, fontsize=10.5)
             ax.set(ylim=(-1.4, 1.4), yticks=[-1, 0, 1], xticks=[-2, 0, 2])
             ax.spines[["top", "right"]].set_visible(False)
             ax.spines[["left", "bottom"]].set_color(GREY_OF_PAGES)
@@ -219,6 +225,7 @@ def units(rows):
     figure, axes = panels(7.4, 1.75 * len(rows) + 0.4, len(rows), 2)
     said = []
     for pair, (name, (reads, writes)) in zip(axes, rows.items()):
+        writes = {word: round(value, 1) for word, value in writes.items()}
         for ax, values, colour in zip(pair, (reads, writes), (PALE, IDEAS)):
             bars(ax, values, colour["feed-forward"])
         pair[0].set_title(f"{name} is on after", loc="left")
@@ -235,7 +242,7 @@ def bars(ax, values, colour):
     top = max(values.values())
     for place, value in enumerate(values.values()):
         ax.barh(place, value, height=0.62, color=colour, ec=ORANGE, lw=0.7)
-        ax.text(value + 0.03 * top, place, f"{value:.1f}", va="center", size=9.5)
+        ax.text(value + 0.03 * top, place, f"{value:g}", va="center", size=9.5)
     ax.set_yticks(range(len(values)), list(values))
     ax.set(xlim=(0, 1.2 * top), ylim=(len(values) - 0.4, -0.6), xticks=[])
     without_frame(ax)

@@ -1,5 +1,5 @@
 // A small network that follows a curve: the more units it has, the more often its line may bend.
-import {element, fit, number} from "./kit.mjs";
+import {element, fit} from "./kit.mjs";
 import {Slider, drawn} from "./clockwork.mjs";
 
 // max(0, x W_1 + b_1) W_2 + b_2 of one number, with W_1 = 1: each unit begins where x + b_1 is 0.
@@ -40,7 +40,7 @@ class Kinks {
       const at = `M${-bias} ${-network(-bias, weights)}h0`;  // a line of no length, drawn as its round end
       drawn("path", this.dots, {class: "dot", d: at});
     }
-    const off = number(error(this.xs, this.ys, weights), 4), plural = units === 1 ? "" : "s";
+    const off = Number(error(this.xs, this.ys, weights).toPrecision(2)), plural = units === 1 ? "" : "s";
     this.svg.setAttribute("aria-label", `A wave, and the line of ${units} unit${plural}`);
     this.result.textContent = `${units} unit${plural}: the mean squared error is ${off}.`;
   }
