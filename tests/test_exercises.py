@@ -50,8 +50,6 @@ MISTAKES = {
     ),
     "key_for": ("table[back]", "table[0]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
-    "gradient": (" / len(gold)", ""),
-    "neighbours": (" / (lengths * lengths[row])", ""),
     "hat": ("-2 *", "-1 *"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),

@@ -25,6 +25,7 @@ SECOND_EDITION = [
     "03_stacks",
     "04_attention",
     "05_feed_forward",
+    "06_embeddings",
     "07_positions",
     "08_model",
     "16_translation",

@@ -1,6 +1,7 @@
 """The pictures of chapter 06: nouns by gender, sizes, which rows learn, temperature."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
@@ -21,25 +22,66 @@ TEMPERATURES = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
 def noun_map(points, nouns):
     """Nouns at points (n, 2), coloured by their group: {group: its nouns, in the order of
     the points}."""
-    figure, axes = panels(7.6, 5.4)
+    figure, axes = panels(7.9, 5.9)
     ax, start, said = axes[0, 0], 0, []
     points = torch.as_tensor(points)
+    ax.set(xticks=[], yticks=[])
+    ax.plot(*points.T.tolist(), "o", ms=0)  # for the limits
+    ax.margins(x=0.1, y=0.09)
+    without_frame(ax)
+    figure.draw_without_rendering()
+    places = ax.transData.transform(points) * 72 / figure.dpi  # in points of print
+    taken = [Box(x - 2, y - 2, x + 2, y + 2) for x, y in places.tolist()]
     for (group, names), colour in zip(nouns.items(), SERIES):
         own = points[start : start + len(names)]
-        start += len(names)
         ax.plot(*own.T.tolist(), "o", ms=4, color=colour)
-        for (x, y), name in zip(own.tolist(), names):
-            spot = {"xytext": (4, 2), "textcoords": "offset points"}
-            ax.annotate(name, (x, y), size=8.5, color=colour, **spot)
+        for spot, place, name in zip(own.tolist(), places[start:].tolist(), names):
+            label(ax, spot, place, name, colour, taken)
+        start += len(names)
+        look = {"size": 20, "weight": "bold", "color": colour, "ha": "center"}
+        spot = (own[:, 0].mean(), own[:, 1].max())
+        lift = {"xytext": (0, 16), "textcoords": "offset points"}
+        ax.annotate(group, spot, annotation_clip=False, **lift, **look)
         x, y = own.mean(dim=0).tolist()
-        look = {"size": 22, "weight": "bold", "color": colour, "alpha": 0.35}
-        ax.text(x, y, group, ha="center", va="center", **look)
         said.append(f"{group} around ({x:.1f}, {y:.1f}): {', '.join(names[:4])} ...")
-    ax.margins(x=0.08)
-    ax.set(xticks=[], yticks=[])
-    without_frame(ax)
     figure.alternative = f"{start} nouns as points in heaps. {'; '.join(said)}."
     return figure
+
+
+class Box(NamedTuple):
+    """Where something is printed."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+
+    def meets(self, other) -> bool:
+        """Whether two boxes overlap."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.low < other.high and other.low < self.high
+
+
+# Where a name may be beside its point: a shift in points of print, and how it is aligned
+SIDES = ((5, -3, 0), (-5, -3, 1), (0, 5, 0.5), (0, -11, 0.5), (5, 4, 0), (-5, 4, 1))
+SIDES += ((5, -10, 0), (-5, -10, 1), (6, 11, 0), (-6, 11, 1), (6, -17, 0), (-6, -17, 1))
+ALIGNED = {0: "left", 0.5: "center", 1: "right"}
+
+
+def label(ax, spot, place, name, colour, taken):
+    """A name beside its point, where nothing else is, if there is such a place."""
+    wide = 4.6 * len(name)
+    boxes = []
+    for dx, dy, share in SIDES:
+        left = place[0] + dx - share * wide
+        low = place[1] + dy
+        boxes.append(Box(left, low, left + wide, low + 7.5))
+    free = [not any(box.meets(other) for other in taken) for box in boxes]
+    side = free.index(True) if True in free else 0
+    taken.append(boxes[side])
+    dx, dy, share = SIDES[side]
+    shift = {"xytext": (dx, dy), "textcoords": "offset points"}
+    ax.annotate(name, spot, size=8.5, color=colour, ha=ALIGNED[share], **shift)
 
 
 def sizes_by_width(widths, curves):
