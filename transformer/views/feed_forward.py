@@ -103,31 +103,34 @@ def kinks(
         raise ValueError(f"no network is given for widths {missing}")
     if any((network.W_1.weight != 1).any() for network in networks.values()):
         raise ValueError("every number of W_1 must be 1: each unit is relu(x + b_1)")
-    weights = [weights_of(network) for network in networks.values()]
-    middle = widths[len(widths) // 2]
     data = {
         "xs": [round(value, 4) for value in x.flatten().tolist()],
         "ys": [round(value, 4) for value in y.flatten().tolist()],
-        "networks": weights,
-        "start": middle,
+        "networks": [weights_of(network) for network in networks.values()],
+        "start": widths[len(widths) // 2],
         "marked": list(widths),
     }
-    errors = {
-        width: (networks[width](x) - y).square().mean().item() for width in widths
-    }
-    listed = "; ".join(f"{n} units: {two_digits(error)}" for n, error in errors.items())
     return widget(
         "kinks",
         data,
         title="A wave, and the line of a small network",
-        alt=(
-            "A wave, and lines that follow it, with a dot wherever a unit sets in. Mean "
-            f"squared errors, {listed}."
-        ),
+        alt=kinks_in_words(networks, x, y, widths),
         figure=draw_kinks(networks, x, y, widths),
         height=330,
         accent=FEED_FORWARD,
         with_clocks=True,
+    )
+
+
+def kinks_in_words(networks, x, y, widths) -> str:
+    """The alternative text of `kinks`."""
+    errors = []
+    for width in widths:
+        error = (networks[width](x) - y).square().mean().item()
+        errors.append(f"{width} units: {two_digits(error)}")
+    return (
+        "A wave, and lines that follow it, with a dot wherever a unit sets in. Mean "
+        f"squared errors, {'; '.join(errors)}."
     )
 
 
