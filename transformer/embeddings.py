@@ -181,7 +181,7 @@ class Projection(nn.Module):
 # %% [markdown]
 # *Compare the first two bars: with a low temperature the word that is ahead takes nearly all, and with a high one the second comes close.* (In a running notebook: move the temperature.)
 #
-# At temperature 1 these are the model's own probabilities (among the four words). Check the ratio: the first two logits differ by 1.2, and $e^{1.2} = 3.3$. A chat bot that writes boldly has a high temperature, and one that always takes the likeliest word has, so to speak, the temperature 0 ([chapter 21](21_language.ipynb)).
+# At temperature 1 these are the model's own probabilities (among the four words). Check the ratio of the first two: $0.76/0.24 = 3.2$, and $\ln 3.2 = 1.16$ is the difference of their logits before rounding. A chat bot that writes boldly has a high temperature, and one that always takes the likeliest word has, so to speak, the temperature 0 ([chapter 21](21_language.ipynb)).
 
 # %% [markdown]
 # ## What training does to a row
