@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import attention, join_heads, split_heads
+from transformer.positions import rotate, sinusoids
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
 from transformer.teaching.exercises.feed_forward import check_hat
@@ -45,17 +46,8 @@ MISTAKES = {
         "        total += losses[real].sum()\n        tokens += real.sum()",
         "        total += losses[real].mean()\n        tokens += 1",
     ),
-    "halves": ("(hands - 1)", "hands"),
-    "back": (
-        "torch.stack([cos, sin]), torch.stack([-sin, cos])",
-        "torch.stack([cos, -sin]), torch.stack([sin, cos])",
-    ),
-    "rotate": ("len(x))[:, None]", "1, len(x) + 1)[:, None]"),
+    "key_for": ("table[back]", "table[0]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
-    "gradient": (" / len(gold)", ""),
-    "neighbours": (" / (lengths * lengths[row])", ""),
-    "merged": ("b_1 @ W_2 + b_2", "b_1.sum() + b_2"),
-    "swiglu": ("x @ V", "gate"),
     "hat": ("-2 *", "-1 *"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
@@ -146,6 +138,7 @@ def exercises() -> list:
 def written(code, name):
     place = {"math": math, "np": np, "torch": torch, "F": F}
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
+    place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
     exec(code, place)
     return place[name]
 

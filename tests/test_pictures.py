@@ -14,6 +14,7 @@ from PIL import Image
 
 from transformer import views
 from transformer.models.maps import AttentionMaps
+from transformer.positions import shift_matrix, sinusoids
 from transformer.views import plotting, style, words
 from transformer.views.evidence import listed, shown, with_interval, with_p
 from transformer.views.labels import spread
@@ -23,6 +24,9 @@ SECOND_EDITION = [
     "00_first_transformer",
     "03_stacks",
     "04_attention",
+    "05_feed_forward",
+    "06_embeddings",
+    "07_positions",
     "08_model",
     "14_training",
     "15_decoding",
@@ -86,6 +90,19 @@ PICTURES = {
         },
         {"stem": 0.9, "ending": 0.9},
     ),
+    "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
+    "shift_rotation": lambda: views.shift_rotation(shift_matrix(3, 8), 3),
+    "nearness": lambda: views.nearness([-1, 0, 1], {"a": [0, 2, 0], "b": [2, 0, 0]}),
+    "looks_back": lambda: views.looks_back(EYE, WORDS),
+    "stripes": lambda: views.stripes({"sines": EYE, "learned": torch.randn(4, 4)}),
+    "further": lambda: views.further({"sines": [97, 75], "rotary": [98, 86]}),
+    "sorting": lambda: views.sorting([([1, 3], 2, [2, -2], [3, 1])]),
+    "memory": views.memory,
+    "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
+    "switched_off": lambda: views.switched_off({"none": 98, "decoder": 0}, 100),
+    "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
+    "sizes_by_width": lambda: views.sizes_by_width([32, 64], {"row": [0.03, 0.01]}),
+    "reached": lambda: views.reached({"reads": EYE[0], "writes": EYE[0] + 1}),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
     "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
     "splitting_heads": views.splitting_heads,

@@ -21,11 +21,16 @@ from browser import CHROMIUM, Browser
 import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load, translate, view
 from transformer.fast.model import Parts
+from transformer.feed_forward import FeedForward
 from transformer.models.maps import attention_maps
 from transformer.models.recording import cache
+from transformer.positions import rotate, sinusoids
 from transformer.stacks import LayerNorm
-from transformer.views import beam, widgets
+from transformer.views import beam, clockwork, widgets
 from transformer.views.beam import beam_tree
+from transformer.views.clockwork import clocks, rotary
+from transformer.views.embeddings import temperature
+from transformer.views.feed_forward import kinks
 from transformer.views.turn import Turn, turned_rows
 from transformer.views.widget import Widget, width_of
 from transformer.views.widgets import one_word, saturation
@@ -43,7 +48,41 @@ HEAVIEST = 60_000  # characters of a widget in a notebook: page, picture, words
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 everywhere = pytest.mark.parametrize("scheme", ["light", "dark"])
 both_widths = pytest.mark.parametrize("width", [360, 1440])
-all_widgets = pytest.mark.parametrize("name", ["one_word", "saturation", "beam_tree"])
+LINE = torch.linspace(-2, 2, 41)[:, None]
+
+
+def networks(widths=(1, 2, 8)):
+    """Networks of one number whose units set in at even distances."""
+    made = {}
+    for d_ff in widths:
+        chance = torch.Generator().manual_seed(d_ff)
+        network = FeedForward(1, d_ff).requires_grad_(False)
+        network.W_1.weight.fill_(1.0)
+        network.W_1.bias.copy_(-torch.linspace(-2, 2, d_ff + 1)[:-1])
+        network.W_2.weight.copy_(torch.randn(1, d_ff, generator=chance))
+        network.W_2.bias.fill_(0.5)
+        made[d_ff] = network
+    return made
+
+
+def wave_and_lines(widths=(2, 8), **changed):
+    return kinks(networks(**changed), LINE, LINE.sin(), widths)
+
+
+def chances(words=("ihren", "seinen", "den"), **changed):
+    return temperature(words, torch.tensor([3.0, 1.0, 2.0]), **changed)
+
+
+MAKERS = {
+    "one_word": lambda: his(),
+    "saturation": saturation,
+    "clocks": clocks,
+    "rotary": rotary,
+    "kinks": wave_and_lines,
+    "temperature": chances,
+    "beam_tree": lambda: badete(),
+}
+all_widgets = pytest.mark.parametrize("name", MAKERS)
 
 
 def his(x=X, **changed) -> Widget:
@@ -75,7 +114,7 @@ def badete(**changed) -> Widget:
 
 @pytest.fixture(scope="module")
 def shown():
-    return {"one_word": his(), "saturation": saturation(), "beam_tree": badete()}
+    return {name: make() for name, make in MAKERS.items()}
 
 
 def data_of(widget) -> dict:
@@ -226,7 +265,83 @@ def test_a_beam_of_one_is_greedy_and_one_of_two_is_not():
     assert beam.levels_of(table, 2, 3)[-1][0][1] == (3, 7, 9)
 
 
+@pytest.mark.parametrize("position", [0, 1, 17, 1000])
+def test_the_clocks_are_a_row_of_the_table(node, shown, position):
+    data = data_of(shown["clocks"]) | {"position": position}
+    row = node("clocks", "M.row(given.position, given.omega)", data)
+    assert_same(sinusoids(position + 1, 8)[position], row)
+
+
+@pytest.mark.parametrize("place, back", [(10, 0), (12, 2), (60, 10)])
+def test_the_page_turns_hands_as_rotate_does(node, shown, place, back):
+    data = data_of(shown["rotary"])
+    expression = (
+        "(turned => [M.score(...turned), M.apart(turned[0][0], turned[1][0])])"
+        "([M.turned(given.query, given.place, given.omega),"
+        " M.turned(given.key, given.place - given.back, given.omega)])"
+    )
+    given = data | {"place": place, "back": back}
+    score, angle = node("rotary", expression, given)
+    tips = [
+        torch.tensor([[math.cos(a), math.sin(a)] for a in angles], dtype=torch.double)
+        for angles in (clockwork.QUERY, clockwork.KEY)
+    ]
+    table = sinusoids(61, 8)
+    q = rotate(tips[0].flatten(), table[place])
+    k = rotate(tips[1].flatten(), table[place - back])
+    assert score == pytest.approx((q @ k).item(), abs=1e-12)
+    cosine = (q[:2] @ k[:2]).clamp(-1, 1)
+    assert angle == pytest.approx(cosine.arccos().rad2deg().item(), abs=1e-5)
+    ours = clockwork.turned(clockwork.QUERY, place, data["omega"])
+    theirs = clockwork.turned(clockwork.KEY, place - back, data["omega"])
+    assert score == pytest.approx(clockwork.score(ours, theirs), abs=1e-12)
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_page_computes_the_network_as_python_does(node, shown, number):
+    data = data_of(shown["kinks"]) | {"number": number}
+    weights = "given.networks[given.number]"
+    expression = f"given.xs.map(x => M.network(x, {weights}))"
+    line = node("kinks", expression, data)
+    network = list(networks().values())[number]
+    expected = network(LINE).flatten().double()
+    torch.testing.assert_close(torch.tensor(line).double(), expected, atol=1e-3, rtol=0)
+    error = node("kinks", f"M.error(given.xs, given.ys, {weights})", data)
+    ours = (network(LINE) - LINE.sin()).square().mean().item()
+    assert error == pytest.approx(ours, rel=1e-2)
+
+
+@pytest.mark.parametrize("degree", [0.1, 1, 10])
+def test_the_page_cools_and_warms_as_python_does(node, shown, degree):
+    data = data_of(shown["temperature"]) | {"degree": degree}
+    theirs = node("temperature", "M.probabilities(given.logits, given.degree)", data)
+    logits = torch.tensor([3.0, 1.0, 2.0]).double()
+    assert_same((logits / degree).softmax(dim=0), theirs)
+
+
 # What is refused
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: clocks(positions=(0, 25)), "0 to 20, tens to 100 or hundreds"),
+        (lambda: clocks(positions=()), "0 to 20, tens to 100 or hundreds"),
+        (lambda: clocks(d_model=7), "d_model must be even"),
+        (lambda: rotary(pairs=((3, 5),)), "the key must be 0 to 10 words before"),
+        (lambda: rotary(pairs=((5, 3),)), "a query's position must be 10 to 60"),
+        (lambda: wave_and_lines(widths=(3,)), r"no network is given for widths \[3\]"),
+        (
+            lambda: kinks({1: FeedForward(1, 1)}, LINE, LINE, (1,)),
+            "every number of W_1 must be 1",
+        ),
+        (lambda: chances(words=("der",)), "1 words for 3 logits"),
+        (lambda: chances(shown=(4,)), "temperatures must be among"),
+    ],
+)
+def test_pictures_refuse_what_they_cannot_show(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
 
 
 @pytest.mark.parametrize(
@@ -289,8 +404,7 @@ def test_the_picture_is_one_of_few_colours(shown, name):
 
 @all_widgets
 def test_a_widget_is_the_same_every_time(shown, name):
-    again = {"one_word": his, "saturation": saturation, "beam_tree": badete}[name]()
-    assert again == shown[name]
+    assert MAKERS[name]() == shown[name]
 
 
 @all_widgets
@@ -538,6 +652,53 @@ def test_keys_move_the_beam(opened, shown):
     browser.press("End")
     assert text_of(browser, "output") == "4"
     assert browser.run("document.documentElement.scrollWidth") == 360
+
+
+def test_a_slider_turns_the_clocks(opened, shown):
+    browser = opened(shown["clocks"].page, 360)
+    assert text_of(browser, "output") == "10"
+    sines, cosines = sinusoids(12, 8)[11].view(-1, 2).T.tolist()
+    browser.press("Tab", "ArrowRight")
+    small = texts_of(browser, "figure small")
+    assert small[1::3] == [f"sin {value:.2f}".replace("-", "−") for value in sines]
+    assert small[2::3] == [f"cos {value:.2f}".replace("-", "−") for value in cosines]
+    tip = "document.querySelector('.now').getAttribute('y2')"
+    assert float(browser.run(tip)) == pytest.approx(-sines[0])
+    browser.run("[...document.querySelectorAll('.marks button')].at(-1).click()")
+    assert text_of(browser, "output") == "1,000"
+
+
+@needs_browser
+def test_moving_both_words_leaves_the_score(opened, shown):
+    browser = opened(shown["rotary"].page)
+    before, angles = text_of(browser, ".result"), texts_of(browser, "figure small")
+    browser.press("Tab", "ArrowRight", "ArrowRight")
+    after = text_of(browser, ".result")
+    assert after.startswith("Query at 14, key at 12")
+    assert after.partition(":")[2] == before.partition(":")[2]
+    assert texts_of(browser, "figure small") == angles
+    browser.press("Tab", "ArrowRight")
+    assert text_of(browser, ".result").startswith("Query at 14, key at 11")
+    assert texts_of(browser, "figure small") != angles
+
+
+@needs_browser
+def test_a_slider_bends_the_line(opened, shown):
+    browser = opened(shown["kinks"].page)
+    assert text_of(browser, ".result").startswith("8 units: the mean squared error")
+    assert browser.run("document.querySelectorAll('.dot').length") == 8
+    browser.press("Tab", "Home")
+    assert text_of(browser, ".result").startswith("1 unit: ")
+
+
+@needs_browser
+def test_a_slider_warms_the_words(opened, shown):
+    browser = opened(shown["temperature"].page, 360)
+    assert "7.4 times as likely as “seinen”" in text_of(browser, ".result")
+    browser.run("document.querySelectorAll('.marks button')[1].click()")
+    browser.press("Tab", "End")
+    assert text_of(browser, "output") == "10"
+    assert "1.2 times as likely" in text_of(browser, ".result")
 
 
 @needs_browser

@@ -5,13 +5,13 @@
 # ---
 
 # %% [markdown]
-# # 3.5 Positional encoding
+# # 7 · Positions
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/07_positions.ipynb)
 #
-# Attention compares every word with every other word, and does not use where they stand. So the order of the words has to be written into
-# the vectors themselves. The paper adds to each embedding a pattern of sines and cosines that is different at each
-# position (Section 3.5). At the end you will have this pattern and the two alternatives that are used most, learned and rotary positions, know how each of them reaches the scores of attention, and see which kind translates longer sentences best. Reading takes about 25 minutes, running it a few seconds.
+# *Section 3.5 of the paper. Reading takes about 25 minutes, running a few seconds. You need [chapter 4](04_attention.ipynb).*
+#
+# *Dog bites man* is no news, *man bites dog* is. Both are made of the same three words. What does attention make of the difference? We let it read both sentences and look at the vector that it gives to "dog".
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -29,123 +29,93 @@ import math
 import torch
 from torch import Tensor, nn
 
-# %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
-
 # %% tags=["active-ipynb"]
-# from transformer.attention import MultiHeadAttention
-# from transformer.core.records import read_rows
-# from transformer.views import families, plotting
-# from transformer.views.diagrams import clocks
+# from transformer import load, views
+# from transformer.attention import MultiHeadAttention, attention, split_heads
+# from transformer.core.records import table
 #
-# torch.manual_seed(0);
-
-# %% [markdown]
-# ## What attention is without positions
+# torch.manual_seed(0)
+# torch.set_num_threads(1)  # on tensors this small, a second thread only waits
 #
-# When the words of a sentence change places, self-attention ([notebook 04](04_attention.ipynb)) gives the same vectors as before, in their
-# new places. The cell shows it for "dog bites man" and "man bites dog":
+#
+# def shown(row):
+#     return "  ".join(f"{number:5.2f}" for number in row)
 
 # %% tags=["active-ipynb"]
 # heads = MultiHeadAttention(d_model=16, h=2)
-# words = torch.randn(1, 3, 16)  # dog, bites, man
-# turned = words.flip(1)  # man, bites, dog
-# there = heads(words, words, words)
-# back = heads(turned, turned, turned)
-# gap = (there[0, 0] - back[0, 2]).abs().max()
-# print(f"dog as the first word or the last: outputs differ by {gap:.0e} at most")
-# assert torch.allclose(there, back.flip(1), atol=1e-6)
+# vectors = {word: torch.randn(16) for word in ("dog", "bites", "man")}
+#
+#
+# def dog_in(sentence, positions=lambda x: x):
+#     words = sentence.split()
+#     x = torch.stack([vectors[word] for word in words])[None]  # (1, 3, 16)
+#     x = positions(x)  # nothing yet
+#     return heads(x, x, x)[0, words.index("dog")]
+#
+#
+# for sentence in ("dog bites man", "man bites dog"):
+#     print(f"{sentence}:  dog becomes {shown(dog_in(sentence)[:5])} ...")
 
 # %% [markdown]
-# There is no difference but rounding: "dog" gets the same vector, whether it bites or is bitten. The position-wise network of
-# [notebook 05](05_feed_forward.ipynb) cannot help, because it sees one position at a time. A recurrent network reads in
-# order and a convolution works on neighbours, but a Transformer has to be told the positions. (This holds for attention without a mask. A causal mask breaks the symmetry: the first word sees one word, the third sees three.)
+# The numbers are the same. Attention compares every word with every other and takes a mean, and nowhere does it ask where they are. Shuffle the words, and everyone still meets the same company. The feed-forward network of [chapter 5](05_feed_forward.ipynb) cannot help, because it sees one word at a time.
+#
+# So the place of a word has to be written into its vector. But how do you write down a place, in such a way that attention can do something with it?
 
 # %% [markdown]
-# ## A clock with many hands
+# ## Why not simply count?
 #
-# The number of the position itself could be added, but at position 500 it would be far larger than anything the word's vector holds. All
-# positions have to be told apart by small values. Written numbers solve the same problem with digits: in 1,234,567 the last digit changes at every
-# step, the one before it ten times more slowly, and so on. The paper does this smoothly. Its pattern has $d_{model}$ numbers, its *components*. Components $2i$ and $2i + 1$ say
-# where hand $i$ of a clock points, and each hand turns more slowly than the one before. Hand $i$ turns by $\omega_i$ radians from one position to the next:
+# The plainest idea is to add the position itself: 1 to all numbers of the first word's vector, 2 to those of the second, and so on. But the numbers in a word's vector are about as large as 1. At position 500 we would add 500 to them, and nothing of the word would be left.
 #
-# $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, \ldots, d_{model}/2 - 1$$
+# Then let us divide by the length of the sentence, so that all positions are between 0 and 1. Now a step to the next word is a third in one sentence and a thirtieth in another, and "the word before" means something else in each of them.
+#
+# People solved this long ago. They write digits. In 1,234,567 no digit is larger than 9, and yet a million places can be told apart: the last digit changes at every step, the digit before it ten times more slowly, and so on. Digits have one flaw. They jump: from 999 to 1,000 four of them change at once, although the two are neighbours.
+#
+# The hands of a clock do not jump. A clock is a number in digits that turn smoothly, with the fast digit as the second hand and the slow one as the hour hand. So the paper gives each word a clock. Its hand $i$ turns by the angle $\omega_i$ (in radians) from one position to the next:
+#
+# $$\omega_i = 10000^{-2i/d_{model}}, \qquad i = 0, 1, \ldots, d_{model}/2 - 1$$
+#
+# There are half as many hands as a vector has numbers, because each hand will need two of them.
 
 
 # %%
 def frequencies(d_model: int) -> Tensor:
-    """omega_i = 10000^(-2i / d_model), radians a position, i from 0 to d_model / 2 - 1.
+    """omega_i = 10000^(-2i / d_model), radians a position: (d_model / 2,), float64.
 
-    Section 3.5. Returns (d_model / 2,), float64. Raises ValueError for an odd d_model:
-    sines and cosines come in pairs.
+    Section 3.5. Raises ValueError for an odd d_model.
     """
     if d_model % 2:
-        raise ValueError(
-            f"d_model must be even, one sine and one cosine a frequency, not {d_model}"
-        )
+        raise ValueError(f"d_model must be even, two numbers a hand, not {d_model}")
     return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
 
 
+# %% tags=["active-ipynb"]
+# print(frequencies(8))
+
 # %% [markdown]
-# The picture shows the eight hands of $d_{model} = 16$ at six positions. A row of clocks is a position, and the place of each hand's end is a
-# cosine (to the right) and a sine (upwards). At position 0 all hands point to the right, and they turn anticlockwise, as angles do in geometry.
+# With a width of 8 there are four hands, and each turns ten times more slowly than the hand before. That is exactly how digits behave.
 
 # %% tags=["active-ipynb"]
-# places = [0, 1, 2, 10, 100, 1000]
-# angles = torch.tensor(places)[:, None] * frequencies(16)
-# rows, columns = [f"position {pos}" for pos in places], [f"hand {i}" for i in range(8)]
-# clocks(angles, rows, columns, "each hand turns more slowly than the one before");
+# views.clocks(d_model=8)
 
 # %% [markdown]
-# Neighbouring positions differ in the fast hands on the left, far ones also in the slow hands on the right.
+# *Read the picture downwards: from position to position hand 0 leaps, while hand 3 has hardly moved before position 1,000.* (In a running notebook: move the position.)
+
+# %% [markdown]
+# ## A hand is two numbers
 #
-# One full turn of a hand takes $2\pi / \omega_i$ positions, its wavelength. The paper says that the wavelengths form a
-# geometric progression from $2\pi$ to $10000 \cdot 2\pi$.
-
-
-# %%
-def wavelengths(d_model: int) -> Tensor:
-    """Positions until each sine comes round again, 2 pi / omega_i: (d_model / 2,).
-
-    Each is a fixed multiple of the last, from 2 pi to below 10000 * 2 pi.
-    """
-    return 2 * math.pi / frequencies(d_model)
-
-
-# %% tags=["active-ipynb"]
-# # NBVAL_CHECK_OUTPUT
-# for d_model in (16, 512, 100_000):
-#     turns = wavelengths(d_model) / (2 * math.pi)
-#     print(
-#         f"d_model {d_model:7,}: from {turns[0]:.0f} to {turns[-1]:7,.1f} times 2 pi, "
-#         f"ratio {turns[1] / turns[0]:.4f}"
-#     )
-
-# %% [markdown]
-# The first wavelength is exactly $2\pi$, a little over six positions. Each of the others is a fixed multiple of the one before. The
-# last comes close to $10000 \cdot 2\pi$ in wide models and never reaches it, because the last exponent is
-# $(d_{model} - 2)/d_{model}$, a little under 1. The authors' own code, tensor2tensor, divides by $d_{model} - 2$ instead, so that its last wavelength is exactly
-# $10000 \cdot 2\pi$. We follow the paper's formula.
-
-# %% [markdown]
-# ## The table
-#
-# The two coordinates of a hand's end are the sine and the cosine of its angle. In the table they stand side by side, sine first:
+# A vector holds numbers, not hands. Where a hand of length 1 points is told by two numbers: how high its tip is, the sine of its angle, and how far to the right, the cosine. One of them would not do. For example, at 30 and at 150 degrees the tip is equally high. So the word at position $pos$ gets, for each hand,
 #
 # $$PE_{(pos,\, 2i)} = \sin(pos \cdot \omega_i), \qquad PE_{(pos,\, 2i+1)} = \cos(pos \cdot \omega_i)$$
 #
-# (tensor2tensor puts all sines into the first half and all cosines into the second. The order does not matter to a model that is
-# trained from the start, because every matrix that meets these components is learned.) We compute in float64 and round once,
-# at the end: at position 1,000 a float32 angle is already wrong in the fifth decimal.
+# Try it with a pocket calculator (set to radians). With a width of 4 there are two hands, $\omega_0 = 1$ and $\omega_1 = 0.01$. At position 3 their angles are 3 and 0.03, and the four numbers are $\sin 3 = 0.14$, $\cos 3 = -0.99$, $\sin 0.03 = 0.03$ and $\cos 0.03 = 1.00$.
 
 
 # %%
 def sinusoids(n: int, d_model: int) -> Tensor:
-    """Section 3.5's table for positions 0 to n - 1, a row each: (n, d_model), float64.
+    """The rows of positions 0 to n - 1 (Section 3.5): (n, d_model), float64.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i / d_model)),
-    PE(pos, 2i + 1) = cos(pos / 10000^(2i / d_model)).
-    Raises ValueError for an odd d_model.
+    Sine and cosine of each hand are side by side. In float32 the angles at position
+    1,000 would be wrong in the fifth decimal.
     """
     pos = torch.arange(n, dtype=torch.float64)[:, None]
     angle = pos * frequencies(d_model)  # (n, d_model / 2)
@@ -154,117 +124,41 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 
 
 # %% tags=["active-ipynb"]
-# ticks = [t if t % 8 == 0 else "" for t in range(64)]
-# title = "each position has a pattern of its own"
-# labels = ("component", "position")
-# plotting.heatmap(sinusoids(64, 64), ticks, ticks, title, labels=labels);
+# for position, row in enumerate(sinusoids(4, d_model=4)):
+#     print(f"position {position}: {shown(row)}")
 
 # %% [markdown]
-# Each row is one position and each column one component; dark blue is $+1$, dark brown is $-1$. On the left the columns change from one
-# position to the next. To the right they change more and more slowly. Far to the right the sines are still near 0
-# (white) and the cosines near 1, like the leading zeros of 0,000,023. No two rows are alike.
-#
-# Four of the columns as curves:
+# Here are the first 64 positions of a wider clock:
 
 # %% tags=["active-ipynb"]
-# curves = {f"component {c}": sinusoids(100, 64)[:, c] for c in (0, 8, 16, 17)}
-# wide = plotting.new_axes(9, 2.8)
-# title = "later components are slower; 16 and 17 are a quarter turn apart"
-# plotting.lines(range(100), curves, "position", "value", title, ax=wide)
-# wide.legend(bbox_to_anchor=(1, 1), loc="upper left");
+# views.rows_of_positions(sinusoids(64, d_model=64))
 
 # %% [markdown]
-# Components 16 and 17 are the sine and the cosine of one frequency. Both are needed, because a sine alone has each value
-# twice in a turn, and only the two together tell the angle.
-
-# %% [markdown]
-# ## A shift is a rotation
+# *Each row is a position: on the left the numbers change from row to row, and far right the sines are still near 0 and the cosines near 1, like the leading zeros of 0,000,023.*
 #
-# The authors chose this pattern because they expected that a model could easily learn to look at the word three places
-# back, say. For every fixed $k$, $PE_{pos+k}$ is the same linear map of $PE_{pos}$, wherever $pos$ is. This follows from the addition theorems: for each frequency the map is a rotation by $k\omega$ (the minus stands below because the sine comes first):
-#
-# $$\begin{pmatrix} \sin((pos+k)\,\omega) \\ \cos((pos+k)\,\omega) \end{pmatrix} =
-# \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
-# \begin{pmatrix} \sin(pos\,\omega) \\ \cos(pos\,\omega) \end{pmatrix}$$
+# When has a hand come round? After $2\pi/\omega_i$ positions, which is called its **wavelength**.
 
 
 # %%
-def shift_matrix(k: int, d_model: int) -> Tensor:
-    """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos.
-
-    A 2 x 2 rotation by k omega_i for each i: (d_model, d_model), float64. k may be
-    negative.
-    """
-    angle = k * frequencies(d_model)
-    sin, cos = angle.sin(), angle.cos()
-    rotations = torch.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
-    return torch.block_diag(*rotations)
+def wavelengths(d_model: int) -> Tensor:
+    """Positions until each hand has come round, 2 pi / omega_i: (d_model / 2,)."""
+    return 2 * math.pi / frequencies(d_model)
 
 
 # %% tags=["active-ipynb"]
-# sides = ("component at pos", "component at pos + 3")
-# title = "three positions on: one rotation for each frequency"
-# plotting.heatmap(
-#     shift_matrix(3, 8), range(8), range(8), title, values=True, labels=sides
-# )
-# table, M = sinusoids(1100, 512), shift_matrix(100, 512)
-# difference = (table[:1000] @ M.T - table[100:]).abs().max().item()
-# print(f"1,000 positions moved by 100: largest difference {difference:.0e}")
-# assert difference < 1e-9
-
-# %% [markdown]
-# The matrix has blocks of 2 by 2 along the diagonal, and zeros elsewhere. The first block turns by 3 radians, almost half a turn; the last turns by 0.003, printed as 0.00.
-
-# %% [markdown]
-# How would a head use such a matrix? Let $x_p$ be the vector at position $p$, here its encoding alone. The score of position $j$ for position $p$ is
-# $(W_Q x_p) \cdot (W_K x_j)$. Suppose training has made $W_Q$ pick some frequencies, and $W_K$ the same frequencies, turned by $M_3$. With these components alone the score is
-#
-# $$PE_p \cdot (M_3\, PE_j) = PE_p \cdot PE_{j+3},$$
-#
-# and an inner product of two encodings is largest where they are equal, at $j = p - 3$ (the next section shows it). Such a head scores the word three places back highest, anywhere in the sentence. It has room for half as many frequencies as it is wide, because each has a sine and a cosine: a head of the base model is 64 wide and can hold 32 of the 256.
-
-# %% [markdown]
-# ## Nearness
-#
-# Sine and cosine have a second property that suits attention, whose scores are inner products: because $\sin a \sin b + \cos a \cos b = \cos(a - b)$,
-# the inner product of two encodings depends on the distance of their positions only. It is $PE_p \cdot PE_j = \sum_i \cos((p - j)\,\omega_i)$, which is largest at distance 0.
-# The right picture adds the product with the key turned by $M_3$.
+# turns = wavelengths(512)
+# print(f"the paper's fastest hand: {turns[0]:.1f} positions, slowest: {turns[-1]:,.0f}")
 
 # %% tags=["active-ipynb"]
-# encodings = table[:101]
-# products = encodings @ encodings.T
-# turned = encodings @ shift_matrix(3, 512) @ encodings.T
-# left, right = plotting.new_axes(4.2, 3.6, columns=2)
-# ticks = [t if t % 20 == 0 else "" for t in range(101)]
-# labels = ("j", "p", "PE(p) · PE(j)")
-# title = "only the distance counts"
-# plotting.heatmap(products, ticks, ticks, title, left, labels=labels)
-# near = slice(30, 71)  # 20 on each side of p = 50
-# curves = {"PE(p) · PE(j)": products[50, near], "PE(p) · M₃ PE(j)": turned[50, near]}
-# title = "highest at 0, or three words back"
-# plotting.lines(range(-20, 21), curves, "j - p, for p = 50", "product", title, ax=right)
-# assert products[50].argmax() == 50 and turned[50].argmax() == 47
-# positions = torch.arange(101)
-# by_distance = frequencies(512)[:, None].mul(positions).cos().sum(dim=0)
-# expected = by_distance[(positions[:, None] - positions).abs()]
-# assert torch.allclose(products, expected, rtol=0, atol=1e-9)
-# print("each of the 10,201 products is the sum of cosines of its distance")
+# for pos, row in enumerate(sinusoids(200, 32).tolist()):
+#     for i in range(16):
+#         angle = pos / 10000 ** (2 * i / 32)
+#         assert abs(row[2 * i] - math.sin(angle)) < 1e-9
+#         assert abs(row[2 * i + 1] - math.cos(angle)) < 1e-9
+# print("6,400 numbers agree with the paper's formula")
 
 # %% [markdown]
-# On the left each diagonal has one colour. The solid curve on the right is a part of its row 50. The peak is at
-# distance 0, with the value $d_{model}/2 = 256$, and the curve falls off in the same way on both sides, to 158 at a distance of 20. So these products tell near from far, but not
-# before from after. With $M_3$ in between (dashed) the peak is three words back.
-#
-# In a model both sides first pass through $W_Q$ and $W_K$, together with the words. A head whose matrices pick the same hands, fast and slow, would look at a place and its neighbours on both sides, and one whose matrices differ by a rotation would look to one side. What a trained head does has to be measured
-# ([notebook 19](19_visualization.ipynb)).
-
-# %% [markdown]
-# ## Adding it to the embeddings
-#
-# The paper adds the pattern to the embedding and does not put the two side by side, so the width stays $d_{model}$. A model can still tell both parts apart if it uses different directions for each. The factor $\sqrt{d_{model}}$ of
-# [notebook 06](06_embeddings.ipynb) gives the embeddings about the same size as the sines.
-#
-# The sines are computed for as many places as a sentence has. (The package's models keep a table of them, which has an end, and refuse a longer sentence.)
+# The paper adds the row of a position to the vector of the word that is there.
 
 
 # %%
@@ -279,26 +173,164 @@ class Positions(nn.Module):
         return x + sinusoids(x.shape[1], self.d_model).to(x)  # of its type and device
 
 
+# %% tags=["active-ipynb"]
+# for sentence in ("dog bites man", "man bites dog"):
+#     row = dog_in(sentence, Positions(d_model=16))
+#     print(f"{sentence}:  dog becomes {shown(row[:5])} ...")
+
 # %% [markdown]
-# With positions added, "dog bites man" and "man bites dog" give different vectors:
+# Now the dog that bites is another dog than the bitten one. From here on, order is something that vectors carry.
+#
+# Does adding not spoil the word? From the sum of two *numbers* nobody can tell what was added. But these vectors are 512 numbers long, and a word at random has little in common with any row of the table. So the row can be found again. We hide 1,000 random words at random positions, and take for each sum the row that it fits best.
 
 # %% tags=["active-ipynb"]
-# positions = Positions(d_model=16)
-# there, back = positions(words), positions(words.flip(1))
-# after_there, after_back = heads(there, there, there), heads(back, back, back)
-# assert not torch.allclose(after_there, after_back.flip(1), atol=0.01)
-# gap = (after_there[0, 0] - after_back[0, 2]).abs().max()
-# print(f"dog as the first word or the last: outputs differ by {gap:.2f}")
+# rows = sinusoids(100, d_model=512).float()
+# places = torch.randint(100, (1000,))
+# sums = torch.randn(1000, 512) + rows[places]  # word + position
+# off = ((sums @ rows.T).argmax(dim=1) - places).abs()
+# print(f"place found: {(off == 0).sum()} of 1,000; at most 1 off: {(off <= 1).sum()}")
 
 # %% [markdown]
-# ## Learned positions
+# ## What can a head do with a clock?
 #
-# The other choice of the time was one learned vector for each position (Gehring et al., 2017). Row E of the paper's Table 3 tries it
-# and finds nearly the same score (25.7 in place of 25.8 BLEU, which [notebook 15](15_decoding.ipynb) defines). The paper keeps the sines, because they might carry over to sentences
-# longer than any in training. The package's model takes `positions="learned"`.
+# Say that a head wants the word three places back. What does it have to know of the clock at its own position? Nothing. In three positions hand $i$ turns by $3\omega_i$, whatever the time was. So the step from the row of any position to the row three positions on is always the same rotation of each hand. **A shift is a rotation:**
 #
-# **Deviation:** the paper does not say how learned positions start. Here they start as small as unscaled embeddings do, much smaller than the sines. When
-# [notebook 17](17_variations.ipynb) repeats row E, it therefore compares two sizes at the start as well as two kinds of positions.
+# $$\begin{pmatrix} \sin((pos+k)\,\omega) \\ \cos((pos+k)\,\omega) \end{pmatrix} =
+# \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
+# \begin{pmatrix} \sin(pos\,\omega) \\ \cos(pos\,\omega) \end{pmatrix}$$
+#
+# (The minus is in the lower row because the sine comes first.) All hands together make one matrix $M_k$:
+
+
+# %%
+def shift_matrix(k: int, d_model: int) -> Tensor:
+    """M_k with PE(pos + k) = M_k PE(pos) for every pos: (d_model, d_model), float64.
+
+    A rotation by k omega_i for each hand; k may be negative.
+    """
+    angle = k * frequencies(d_model)
+    sin, cos = angle.sin(), angle.cos()
+    rotations = torch.stack([cos, sin, -sin, cos], dim=-1).unflatten(-1, (2, 2))
+    return torch.block_diag(*rotations)
+
+
+# %% tags=["active-ipynb"]
+# views.shift_rotation(shift_matrix(3, d_model=8), steps=3)
+
+# %% [markdown]
+# *Each hand has a square of its own: hand 0 turns by 3 radians, almost half a turn, and hand 3 by 0.003, which leaves it as it was.*
+
+# %% tags=["active-ipynb"]
+# rows, M = sinusoids(1100, 512), shift_matrix(100, 512)
+# assert (rows[:1000] @ M.T - rows[100:]).abs().max() < 1e-9
+# print("one matrix moves each of 1,000 positions on by 100")
+
+# %% [markdown]
+# Now the head. The score of the word at $j$ for the word at $p$ is an inner product. For a moment, let both vectors be nothing but their clocks. Two hands of length 1 have the product
+#
+# $$\sin a \sin b + \cos a \cos b = \cos(a - b),$$
+#
+# which is 1 if they point the same way, and less the further they are apart. All hands added, $PE_p \cdot PE_j = \sum_i \cos((p - j)\,\omega_i)$. This depends on the distance of the two words alone, and it is largest at distance 0, where all hands agree. Put $M_3$ between the two, and the key's clock is three positions fast:
+#
+# $$PE_p \cdot (M_3\, PE_j) = PE_p \cdot PE_{j+3}$$
+#
+# Where will this product be largest?
+
+# %% tags=["active-ipynb"]
+# p, near = 50, torch.arange(30, 71)
+# rows = sinusoids(101, 512)
+# same = rows[near] @ rows[p]
+# fast = rows[near] @ shift_matrix(3, 512).T @ rows[p]
+# curves = {"the same time": same, "keys three positions fast": fast}
+# views.nearness((near - p).tolist(), curves)
+
+# %% [markdown]
+# *Follow the peaks: as they are, clocks agree at distance 0, and with $M_3$ between them they agree three words back.*
+#
+# That is all a head needs. Its matrix $W_Q$ takes the clock out of the vector, $W_K$ takes out the clock and turns it by $M_3$, and softmax does the rest. Here is such a head on a sentence of ten words. It does not know a single one of them.
+
+# %% tags=["active-ipynb"]
+# words = "the old cat that saw the dog lost its ball".split()
+# clock = sinusoids(len(words), 64)
+# keys = clock @ shift_matrix(3, 64).T
+# _, weights = attention(16 * clock, keys, clock)  # 16: loudly
+# views.looks_back(weights, words)
+
+# %% [markdown]
+# *From "that" on each word looks three words back; the first three cannot, and take the earliest word there is.*
+#
+# The authors hoped for this: they chose sines because "it would allow the model to easily learn to attend by relative positions". Does a model learn it? We take the translator that ships with this book, and ask the heads of its first layer about clocks and nothing else: the table goes in where words should be.
+
+# %% tags=["active-ipynb"]
+# model, _ = load()
+# layer = model.encoder.layers[0].self_attention
+# clock = sinusoids(20, 128).float()
+# with torch.no_grad():
+#     q = split_heads(layer.W_Q(clock)[None], h=4)[0]  # (4, 20, 32)
+#     k = split_heads(layer.W_K(clock)[None], h=4)[0]
+# scores = q @ k.transpose(1, 2) / math.sqrt(32)  # (4, 20, 20)
+#
+# steps = list(range(-6, 7))
+# curves = {
+#     f"head {i}": [head.diagonal(step).mean() for step in steps]
+#     for i, head in enumerate(scores, 1)
+# }
+# views.nearness(steps, curves, ylabel="mean score")
+
+# %% [markdown]
+# *Look at the dots: from the clocks alone heads 1 and 2 prefer the word before, head 3 the word after, and head 4, quietly, the word itself.*
+#
+# Nobody built that. It was learned from pairs of sentences, and it has the shape of the curves that we made by hand: one peak, at a distance from the word that looks. (Words have their say in these scores, too; here we left them out.)
+
+# %% [markdown]
+# ## Why add, if you can turn?
+#
+# Adding has a price. A score is now a product of two sums, and multiplied out it has four parts:
+#
+# $$(x_p + PE_p) \cdot (x_j + PE_j) = x_p \cdot x_j + x_p \cdot PE_j + PE_p \cdot x_j + PE_p \cdot PE_j$$
+#
+# Only the last part knows about distance. The two in the middle weigh a word against a *place*: a head can learn to like whatever is at position 17. That is seldom what you mean, and it says nothing about position 117.
+#
+# We have just seen that a rotation is a shift. Why not rotate the query and the key themselves? These are **rotary positions** (Su et al., 2021), and most of today's language models have them. Nothing is added to the words. Instead, after $W_Q$ and $W_K$, the numbers of a query are taken two by two, as the tips of hands, and hand $i$ of the query at position $p$ is turned by $p\,\omega_i$. The same is done to each key, with its own position $j$. If the words themselves have given the two hands the angles $a$ and $b$, then they point to $a + p\,\omega$ and $b + j\,\omega$ now, and the angle between them is
+#
+# $$(a + p\,\omega) - (b + j\,\omega) = (a - b) + (p - j)\,\omega .$$
+#
+# The words are in it, and the distance. The places are gone.
+
+# %% tags=["active-ipynb"]
+# views.rotary(((12, 10), (40, 38), (40, 35)))  # positions of query and key
+
+# %% [markdown]
+# *Compare the first two rows: all hands have moved, but no angle between the blue hand and the black one has, and so the score is the same; in the third row the key is further away.* (In a running notebook: move the query, then the key.)
+
+
+# %%
+def rotate(x: Tensor, table: Tensor) -> Tensor:
+    """Turn queries or keys x (..., n, d_k) by their positions (Su et al., 2021).
+
+    table (n, d_k) has the `sinusoids` of these positions. The numbers 2i and 2i + 1 of
+    a vector are the tip of hand i (right, up), which is turned by pos * omega_i.
+    """
+    sin, cos = table.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (n, d_k / 2)
+    right, up = x.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (..., n, d_k / 2)
+    turned = [cos * right - sin * up, sin * right + cos * up]
+    return torch.stack(turned, dim=-1).flatten(-2)
+
+
+# %% tags=["active-ipynb"]
+# q, k = torch.randn(2, 16)  # a query and a key
+# table_16 = sinusoids(100, 16).float()
+# for at_q, at_k in ((12, 10), (40, 38), (40, 35)):
+#     score = rotate(q, table_16[at_q]) @ rotate(k, table_16[at_k])
+#     print(f"query at {at_q}, key at {at_k}: score {score:6.3f}")
+
+# %% [markdown]
+# The values are not turned. A score may depend on the distance, but what comes home should be the word.
+
+# %% [markdown]
+# ## Which kind goes further?
+#
+# Two more ways to tell a place are common. You can leave it to the model, and let it learn a vector for each position as it learns one for each word (Gehring et al., 2017):
 
 
 # %%
@@ -317,200 +349,91 @@ class LearnedPositions(nn.Module):
         return x + self.table[: x.shape[1]]
 
 
-# %% tags=["active-ipynb"]
-# learned = LearnedPositions(max_positions=50, d_model=16)
-# learned(torch.randn(4, 20, 16)).square().sum().backward()
-# touched = learned.table.grad.abs().sum(dim=1) > 0
-# print(f"rows with a gradient: {touched.sum()} of {len(touched)}")
-# assert touched.tolist() == [True] * 20 + [False] * 30
-
 # %% [markdown]
-# Sentences of 20 words give a gradient to the first 20 rows only, so rows past the longest sentence of training are never
-# trained and stay random. The sines are defined everywhere, and a longer table can be computed at any time. Whether a model makes good use of sines at positions that it has not met in training is another question, which the paper leaves open. A later section measures it.
-
-# %% [markdown]
-# ## Turning queries and keys
-#
-# Vectors that are added to embeddings have to pass through $W_Q$ and $W_K$ before they reach a score. Rotary positions (Su et al., 2021), which most language models use today, come after these matrices. They turn each query and each key by the angles of its position: two numbers of the vector are the end of a hand, and hand $i$ at position $p$ is turned by $p\,\omega_i$ ($d_k$ replaces $d_{model}$ in $\omega_i$). Values are not turned. If two hands
-# are turned by $p\,\omega$ and $j\,\omega$, the angle between them changes by $(p - j)\,\omega$. An inner product depends only on lengths and on such angles, so
-# the score depends on the content of query and key, and on how far one stands before or after the other.
-
-# %% [markdown]
-# **Not in the paper (a switch, off by default):** the package's model takes `positions="rotary"`, and so do the commands (`transformer demo --positions rotary`).
-
-
-# %%
-def rotate(x: Tensor, table: Tensor) -> Tensor:
-    """Turn queries or keys x (B, h, n, d_k) by their positions (Su et al., 2021).
-
-    table (n, d_k) has the `sinusoids` of these positions. The numbers 2i and 2i + 1 of
-    the vector at position pos are rotated by pos * omega_i, so that an inner product of
-    a query and a key depends on pos_q - pos_k.
-    """
-    sin, cos = table.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (n, d_k / 2)
-    even, odd = x.unflatten(-1, (-1, 2)).unbind(dim=-1)  # (B, h, n, d_k / 2)
-    turned = [cos * even - sin * odd, sin * even + cos * odd]
-    return torch.stack(turned, dim=-1).flatten(-2)
-
-
-# %% [markdown]
-# A query and a key, moved together by 20 positions, fit each other as they did before:
+# (**Deviation:** the paper does not say how the rows start.) Or you can add to each score a learned number for its distance, a **relative bias** (Shaw et al., 2018; Raffel et al., 2020). What does each of the three put into the scores, before any training?
 
 # %% tags=["active-ipynb"]
-# q, k = torch.randn(1, 1, 4, 16), torch.randn(1, 1, 4, 16)
-# table = sinusoids(50, d_model=16).float()
-# places = table[:4], table[20:24]
-# scores = [rotate(q, rows) @ rotate(k, rows).transpose(2, 3) for rows in places]
-# difference = (scores[0] - scores[1]).abs().max().item()
-# print(f"moved by 20 positions: largest difference of the scores {difference:.0e}")
-# assert difference < 1e-5
-# assert not torch.allclose(scores[0], q @ k.transpose(2, 3), atol=0.01)
+# places = torch.arange(40)
+# distance = places[:, None] - places  # (40, 40), from -39 to 39
+# bias = torch.randn(79)  # a number for each distance
+# clock = sinusoids(40, 64)
+# learned = LearnedPositions(40, 64).table.detach()
+# kinds = {
+#     "sines": clock @ clock.T,
+#     "learned vectors": learned @ learned.T,
+#     "relative bias": bias[distance + 39],
+# }
+# views.stripes(kinds)
 
 # %% [markdown]
-# ## Which kind carries over to longer sentences?
+# *Look for stripes along the diagonal, where the distance is the same: sines and a bias have them, and of learned vectors each knows only itself.*
 #
-# For the record `table2-bundled` seven Transformers, all post-norm (norms last, [03](03_stacks.ipynb)), learned the bundled corpus. They differ in their positions ([16](16_translation.ipynb) has more; BLEU, of [15](15_decoding.ipynb), is at most 100). Besides the three above:
-#
-# - *a bias for each distance*: each head of self-attention learns a number for each distance (from 16 on one for each side), added to its scores (Shaw et al., 2018; Raffel et al., 2020)
-# - *sines and rotary*: both at once
-# - *sines, shifted in training*: each sentence begins at a random place, so only distances are of use (Kiyono et al., 2021)
-# - *no positions*: only the decoder's mask tells of order
-#
-# They translate sentences like training's, and the *harder set*: new combinations of words and constructions, and longer sentences (21 to 26 words; training: at most 20):
+# In the paper's Table 3 learned vectors translate as well as sines. But they have a handicap. A row that no sentence in training is long enough to reach never gets a gradient, and keeps its random numbers. Sines can be computed for any position, and the paper hoped that they would let a model "extrapolate to sequence lengths longer than the ones encountered during training". Do they? Four Transformers, alike in all but their positions, learned the made-up grammar that ships with this book, from sentences of at most 20 words, three trainings each. Then they translated new sentences: as long as those, and of 21 to 26 words. (BLEU, of [chapter 15](15_decoding.ipynb), is 100 if everything is right.) Guess before you look: who keeps most?
 
 # %% tags=["active-ipynb"]
-# kinds = [
-#     "transformer",
-#     "rotary",
-#     "bias",
-#     "sines-rotary",
-#     "sines-shifted",
-#     "learned",
-#     "none",
-# ]
-# rows = read_rows("table2-bundled")
-# title = "with rotary positions or a bias, longer sentences lose least"
-# families.by_part(rows, kinds, title=title)
-# families.print_differences(rows, kinds)
-# families.print_longer(rows, kinds)
+# runs = table("table2-bundled").query("what == 'run'")
+# bleu = runs.groupby("family")[["part.test", "part.hard.longer"]].mean()
+# names = {"rotary": "rotary", "bias": "relative bias"}
+# names |= {"transformer": "sines", "learned": "learned vectors"}
+# views.further({name: bleu.loc[family].tolist() for family, name in names.items()})
 
 # %% [markdown]
-# A dot is one of three seeds, a number their mean; scales differ. $p$ is how often so large a difference would come by chance: below 0.05 it counts. It is corrected for the number of comparisons, the interval is not ([17](17_variations.ipynb)). *Words*: those written, divided by the references'. The search prefers longer outputs the larger its length penalty $\alpha$ ([15](15_decoding.ipynb)); the last columns have several.
+# *On familiar lengths all four are close together; on longer sentences those that tell distances keep most.*
 #
-# **Sines carry over to longer sentences badly here**: 75.5 BLEU, where the test set has 96.7. Learned positions do worse; sines and rotary together do best (88.0), then rotary alone (86.2; whether these two differ was not tested).
-
-# %% [markdown]
-# On the harder set an RNN with attention is 6.9 BLEU ahead of the Transformer with sines ([16](16_translation.ipynb)). **That it lacks relative positions is one cause of this gap:** rotary ones and a bias are both above sines there, by 5.7 and 4.2. That was the condition for saying "cause", [written down before](https://github.com/OWNER/annotated-attention/blob/main/data/runs/table2.md). Most of it is gained on longer sentences, and, as we saw afterwards, at any $\alpha$.
-
-# %% [markdown]
-# What else could explain it? Not that sines disturb words: with sines *and* rotary the gain is as large. Hardly the learning rate: each kind had the best of three or more. Of five explanations written down before, one comes close: that the scores of every layer need distances. But then shifted sines, which are only added to the input, should equal sines, and they are 11 below (and learn more slowly). So none fits in full; what exactly helps, we do not know. On Multi30k's captions rotary positions and a bias gain 1.4 and 1.5 BLEU with the paper's $\alpha$ for all, looked at afterwards ([16](16_translation.ipynb)); all else is one made-up grammar. Models are small, and lengths near training's: in other tasks, at two or four times that length, rotary positions do badly, too ([21](21_language.ipynb), [24](24_state_space.ipynb)).
-
-# %% [markdown]
-# ## Checks
+# So the sines did not extrapolate well here. One cause is that this model is not offered distances: both kinds that are offered them keep much more, and our plan, written before the runs, had made that the condition for speaking of a cause ([evidence 7.1](evidence/07_positions.ipynb)). But these are small models, one grammar, and lengths just beyond training's. At two to four times those lengths rotary positions did badly, too, in the tasks of chapters [21](21_language.ipynb) and [24](24_state_space.ipynb).
 #
-# **The table equals the formula**, written as a loop with Python's own `math`, in float64:
+# And who bit whom? The words cannot say, and attention did not ask. The clocks say it.
+#
+# *The package keeps a table of these rows and refuses a sentence that is longer ([its version](https://github.com/OWNER/annotated-attention/blob/main/transformer/fast/positions.py)). **Not in the paper:** rotary and learned positions are switches of its model, `positions="rotary"` and `"learned"`.*
 
-# %% tags=["active-ipynb"]
-# table = sinusoids(200, 32)
-# for pos in range(200):
-#     for i in range(16):
-#         angle = pos / 10000 ** (2 * i / 32)
-#         assert abs(table[pos, 2 * i] - math.sin(angle)) < 1e-9
-#         assert abs(table[pos, 2 * i + 1] - math.cos(angle)) < 1e-9
-# print("6,400 entries agree with the formula")
+# %% [markdown]
+# ## What to keep
+#
+# - Attention does not know order, so each word's vector must carry its place; otherwise *dog bites man* is *man bites dog*.
+# - A position is written as the time on a clock whose hands turn at many speeds, and to move on by some words is one and the same rotation everywhere.
+# - Rotary positions turn queries and keys instead of adding to the words, so that a score knows the distance of two words and not their places.
 
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+# **1. By hand.** Suppose the clock had only its fastest hand, with $\omega_0 = 1$. At position 44 it points almost exactly where it pointed at position 0. Why 44? (A fraction that you know from school is enough.) And with the four hands of width 8, which hand tells the two positions apart best?
 #
-# **1.** Write the table in the form of tensor2tensor: all sines in the first half, all cosines in the second, and the last wavelength exactly
-# $10000 \cdot 2\pi$.
+# <details><summary>Answer</summary>
+#
+# A turn takes $2\pi$ positions, and $\pi$ is nearly $22/7$. So seven turns take nearly $7 \cdot 2 \cdot 22/7 = 44$ positions (exactly: 43.98). Hand 1 turns by a tenth of that, 4.4 radians or 252 degrees, so it points elsewhere altogether. Hand 2 has moved by 0.44 radians, or 25 degrees, and hand 3 by two and a half.
+# </details>
+#
+# **2. In code.** With rotary positions, too, a head can look back. You are given a query. Which key, of the same length, fits it best when it is `back` words before the query? (Both will be turned by `rotate`, each by its own position.)
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.positions import check_halves
+# from transformer.teaching.exercises.positions import check_key_for
 #
 #
-# def halves(n, d_model):
-#     """The table of positions 0 to n - 1: (n, d_model)"""
+# def key_for(q, back):
+#     """A query (d_k,) before it is turned -> the key (d_k,), before it is turned."""
 #     ...
 #
 #
-# check_halves(halves)
+# check_key_for(key_for)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def halves(n, d_model):
-#     hands = d_model // 2
-#     omega = 10000.0 ** (-torch.arange(hands) / (hands - 1))
-#     angles = torch.arange(n)[:, None] * omega
-#     return torch.cat([angles.sin(), angles.cos()], dim=1)
+# def key_for(q, back):
+#     table = sinusoids(back + 1, len(q))
+#     ahead = table[back].to(q)
+#     return rotate(q, ahead)
 # ```
 #
-# With `hands - 1` in the exponent the last frequency is $10000^{-1}$.
+# The query at $p$ is turned by $p$ positions. The key at $p - k$ is turned by only $p - k$ of them, so it has to be $k$ positions ahead from the start. Then all hands agree, and no product of vectors of these lengths is larger.
 # </details>
 #
-# **2.** A head should look `k` words back. From a list of frequencies, build the matrix $A$ of rotations for which $PE_p \cdot (A\, PE_j)$ is largest at $j = p - k$.
-# (The components are sine, cosine, sine, cosine, ... as in `sinusoids`.)
-
-# %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.positions import check_back
+# **3. To think about.** One of the families in [evidence 7.1](evidence/07_positions.ipynb) has no positions at all. It scores 63 on familiar lengths, which is poor, but more than one might expect of a heap of words. In its decoder, position $t$ may look at positions up to $t$ only. How can such a decoder know where it is?
 #
+# <details><summary>Answer</summary>
 #
-# def back(k, omega):
-#     """A number of words, frequencies (d / 2,) -> a matrix (d, d)"""
-#     ...
-#
-#
-# check_back(back)
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def back(k, omega):
-#     A = torch.zeros(2 * len(omega), 2 * len(omega))
-#     for i, w in enumerate(omega):
-#         sin, cos = torch.sin(k * w), torch.cos(k * w)
-#         block = torch.stack([torch.stack([cos, sin]), torch.stack([-sin, cos])])
-#         A[2 * i:2 * i + 2, 2 * i:2 * i + 2] = block
-#     return A
-# ```
-#
-# The matrix moves the key at $j$ to where $j + k$ stands, and an inner product is largest where both sides agree, at $j + k = p$.
+# The mask gives it away. The first word has a company of one, the third a company of three. For example, all words may share a key, and one word that is always there, the mark of the beginning, may have a value of its own. Then its share of the mean is all, a half, a third, and so on: the position, written as $1/t$. The encoder has no such mask, and without positions it does read a heap of words.
 # </details>
 #
-# **3.** Turn queries by their positions: rotary positions in a few lines, with complex numbers if you like
-# (`torch.view_as_complex`). Numbers $2i$ and $2i + 1$ are hand $i$, and a positive angle turns from the first towards the second.
-
-# %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.positions import check_rotate
-#
-#
-# def rotate(x, omega):
-#     """x (n, d), frequencies (d / 2,) -> (n, d), row pos turned by pos times omega"""
-#     ...
-#
-#
-# check_rotate(rotate)
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def rotate(x, omega):
-#     angles = torch.arange(len(x))[:, None] * omega
-#     pairs = torch.view_as_complex(x.unflatten(1, (-1, 2)).contiguous())
-#     turned = pairs * torch.polar(torch.ones_like(angles), angles)
-#     return torch.view_as_real(turned).flatten(1)
-# ```
-#
-# To multiply by a complex number of length 1 is to turn by its angle.
-# </details>
-
-# %% [markdown]
-# ## Next
-#
-# All parts are there. [08 The model](08_model.ipynb) puts them together and shows them learn.
+# **Next.** All parts are there. [Chapter 8](08_model.ipynb) puts them together.

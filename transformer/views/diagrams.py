@@ -1,7 +1,5 @@
 """Boxes and arrows: how the parts of a model hang together."""
 
-import math
-
 from transformer.views.plotting import new_axes
 from transformer.views.style import COLOURS, GREY, IDEAS, INK, PALE
 
@@ -53,28 +51,3 @@ def draw_box(ax, x, y, text, colour):
     elif colour is not None:
         box.set_facecolor(COLOURS[colour] + "50")
     return box
-
-
-def clocks(angles, rows, columns, title=""):
-    """A clock for each of the angles (R, C), in radians: the hand's end is at (cosine, sine)."""
-    from matplotlib.patches import Circle
-
-    axes = new_axes(0.95, 0.95, len(rows), len(columns), squeeze=False)
-    for row, (name, some) in enumerate(zip(rows, angles)):
-        for ax, column, angle in zip(axes[row], columns, some):
-            ax.plot(
-                [0, math.cos(angle)],
-                [0, math.sin(angle)],
-                color=IDEAS["positions"],
-                lw=2,
-            )
-            ax.add_artist(Circle((0, 0), 1, fill=False, color=GREY))
-            ax.set(
-                xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal"
-            )
-            ax.set_frame_on(False)
-            if row == 0:
-                ax.set_title(column, fontsize=8)
-        axes[row, 0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
-    axes[0, 0].figure.suptitle(title, fontsize=10)
-    return axes

@@ -35,6 +35,7 @@ ONLOAD = (
 )
 # The colours of ideas, for pictures; kit.css has the same for pages.
 ATTENTION, PALE, RED = "#2f6fb5", "#eaf1f9", "#b5432a"
+FEED_FORWARD, POSITIONS = "#e0822f", "#b5446e"
 INK, GREY, RULE, TRACK = "#222222", "#6a6a6a", "#c9c9c9", "#f1f1f1"
 DOTS = 144  # of a picture an inch, and those of a screen
 SCREEN = 96
@@ -118,22 +119,34 @@ def brief(text: str) -> str:
     return re.sub(r"^[ ]*(//.*)?\n|^[ ]+", "", text, flags=re.MULTILINE)
 
 
-def widget(name: str, data: dict, title: str, alt: str, figure, height: int) -> Widget:
+def widget(
+    name: str,
+    data: dict,
+    title: str,
+    alt: str,
+    figure,
+    height: int,
+    accent: str = RED,
+    with_clocks: bool = False,
+) -> Widget:
     """A `Widget` from the module, the style and the drawing function of a name.
 
     data is what the module's start function gets; figure a matplotlib figure with the same numbers.
+    accent: one more colour of its picture. with_clocks: the module uses live/clockwork.
     """
     start = "".join(word.title() for word in name.split("_"))
+    parts = ("clockwork", name) if with_clocks else (name,)
+    style = "".join(live(f"{part}.css") for part in ("kit", *parts))
     page = fill(
         "kit.html",
-        brief(f"{live('kit.css')}{live(f'{name}.css')}"),
-        f"{brief(script(('kit', 'numbers', name)))}\nstart{start}"
+        brief(style),
+        f"{brief(script(('kit', 'numbers', *parts)))}\nstart{start}"
         '(JSON.parse(document.getElementById("data").textContent));\n',
         title=html.escape(title),
         alt=html.escape(alt),
         data=embedded(data),
     )
-    return Widget(page, height, title, alt, png(figure))
+    return Widget(page, height, title, alt, png(figure, accent))
 
 
 # Pictures
@@ -144,7 +157,7 @@ def width_of(picture: bytes) -> int:
     return int.from_bytes(picture[16:20], "big")
 
 
-def palette():
+def palette(accent: str):
     """An image of the 16 colours of pictures: those below, with steps on their way to white."""
     from PIL import Image
 
@@ -152,7 +165,7 @@ def palette():
         INK: (1, 0.7, 0.35),
         GREY: (1, 0.5),
         ATTENTION: (1, 0.66, 0.33),
-        RED: (1, 0.5),
+        accent: (1, 0.5),
     }
     steps |= {PALE: (1,), TRACK: (1,), RULE: (1,)}
     numbers = [255, 255, 255] * 3  # white, and two places to spare
@@ -164,7 +177,7 @@ def palette():
     return image
 
 
-def png(figure) -> bytes:
+def png(figure, accent: str = RED) -> bytes:
     """A matplotlib figure as a small PNG: 16 colours, a narrow margin, and no date in it."""
     from PIL import Image, ImageOps
 
@@ -174,7 +187,7 @@ def png(figure) -> bytes:
     image = Image.open(drawn).convert("RGB")
     image = image.crop(ImageOps.invert(image).getbbox())
     image = ImageOps.expand(image, MARGIN, "white")
-    image = image.quantize(palette=palette(), dither=Image.Dither.NONE)
+    image = image.quantize(palette=palette(accent), dither=Image.Dither.NONE)
     image.save(small, "PNG", optimize=True, bits=4)
     return small.getvalue()
 
