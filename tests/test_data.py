@@ -11,16 +11,8 @@ import pytest
 import torch
 
 from transformer.corpora import read_corpus, windows
-from transformer.data import (
-    LONGEST,
-    WORD,
-    Batch,
-    Tokenizer,
-    collate,
-    encode_pairs,
-    pad,
-    padding_share,
-)
+from transformer.corpora.tokenizer import LONGEST, WORD, Tokenizer
+from transformer.data import Batch, collate, encode_pairs, pad, padding_share
 from transformer.runs.batches import epoch_batches, token_batches
 
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import attention, join_heads, split_heads
+from transformer.corpora.splits import fold
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
 from transformer.teaching.exercises.feed_forward import check_hat
@@ -40,14 +41,7 @@ MISTAKES = {
     "look_up": (" / math.sqrt(len(q))", ""),
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
-    "cosine": ("(step - warmup) / (total - warmup)", "step / total"),
-    "between": ("k**2", "k"),
-    "drop": ("kept / (1 - P_drop)", "kept"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
-    "perplexity": (
-        "        total += losses[real].sum()\n        tokens += real.sum()",
-        "        total += losses[real].mean()\n        tokens += 1",
-    ),
     "halves": ("(hands - 1)", "hands"),
     "back": (
         "torch.stack([cos, sin]), torch.stack([-sin, cos])",
@@ -73,10 +67,7 @@ MISTAKES = {
     "beam_step": ("(log_p + more,", "(more,"),
     "tie": ("log_q / log_p", "log_p / log_q"),
     "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
-    "segment": ("joined[-1] == left and ", ""),
-    "kept": ("shorter > 0 and longer <= most", "longer <= most"),
-    "filled": ("max(lengths[j] for j in batches[-1] + [i])", "length"),
-    "padded": ("mask[i, :len(row)] = True", "mask[i] = ids[i] != pad_id"),
+    "without_leaks": ("folded(target) not in", "target not in"),
     "layers_until": ("layers = 1", "layers = 0"),
     "writing_flops": ("range(1, n + 1)", "range(n)"),
     "nearby": ("i + r + 1", "i + r"),
@@ -151,6 +142,7 @@ def exercises() -> list:
 def written(code, name):
     place = {"math": math, "np": np, "torch": torch, "F": F}
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
+    place["folded"] = fold  # 10's page
     exec(code, place)
     return place[name]
 
