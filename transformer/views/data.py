@@ -102,7 +102,9 @@ def pieces(rows, ids=None, widest=7.0):
         look = {"ha": "right", "va": "center", "color": DARK["embedding"]}
         ax.text(names, -row[0][1] * step - HIGH / 2, name, **look)
     said = (f"{name}: {' | '.join(map(spelled, row))}." for name, row in rows.items())
-    figure.alternative = "Pieces. " + " ".join(line.lstrip(": ") for line in said)
+    figure.alternative = "Text cut into pieces. " + " ".join(
+        line.lstrip(": ") for line in said
+    )
     return figure
 
 
