@@ -74,7 +74,7 @@ from transformer.corpora.windows import random_numbers, similar_orders
 #
 # Single characters never run out. But a sentence gets five times as long, and attention's table of weights 25 times as large.
 #
-# So we want something in between: whole words where they are frequent, and parts where they are not. That was to be found by counting.
+# So we want something in between: whole words where they are frequent, and parts where they are not. Counting finds both.
 
 # %% [markdown]
 # ## Join what stands together most often
@@ -170,7 +170,7 @@ def cut(word: tuple, merges: list[tuple]) -> tuple:
 # %% [markdown]
 # ## How many pieces?
 #
-# Merging can stop at any size, and the size is a price: each entry of the vocabulary costs a row of $d_{model}$ weights, and its reward is shorter sentences. How much shorter?
+# Merging can stop at any size. A larger vocabulary has a price, a row of $d_{model}$ weights for each entry, and a reward, shorter sentences. How much shorter are they?
 
 # %% tags=["active-ipynb"]
 # held_out = [text for pair in read_corpus("bundled", "validation") for text in pair]
@@ -186,7 +186,7 @@ def cut(word: tuple, merges: list[tuple]) -> tuple:
 #
 # On real text the curve has the same shape and flattens later. The paper took 37,000 entries for 4.5 million pairs, and the models of this book have 3,500 to 8,000. Whether other sizes would translate better, we have not measured ([evidence 10.3](evidence/10_data.ipynb)).
 #
-# Byte pairs have rivals. The oldest is a list of the most frequent **words**. A third way, **unigram** (Kudo, 2018; you meet it under the name SentencePiece), works from the other end. It starts with very many pieces, each with a probability, and throws out those that it can best spare. It cuts a word so that the product of the probabilities is largest. Say *land* has 0.02, *s* 0.05, *l* 0.01 and *ands* 0.001. Then "land" and "s" have $0.02 \cdot 0.05 = 0.001$, and "l" and "ands" a hundredth of that. Here are all three, with 1,000 entries each:
+# Byte pairs have rivals. The oldest is a list of the most frequent **words**. A third way, **unigram** (Kudo, 2018), which the library SentencePiece made popular, works from the other end. It starts with very many pieces, each with a probability, and throws out those that it can best spare. It cuts a word so that the product of the probabilities is largest. Say *land* has 0.02, *s* 0.05, *l* 0.01 and *ands* 0.001. Then "land" and "s" have $0.02 \cdot 0.05 = 0.001$, and "l" and "ands" a hundredth of that. Here are all three, with 1,000 entries each:
 
 # %% tags=["active-ipynb"]
 # unknown = {"special_tokens": ["?"]}
@@ -207,9 +207,9 @@ def cut(word: tuple, merges: list[tuple]) -> tuple:
 # views.pieces(cuts)
 
 # %% [markdown]
-# *Compare the rows: to a list of words the kangaroo is a question mark, and the other two spell it, each in its own way.*
+# *Compare the rows: a list of words makes question marks of the kangaroo and even of the rare "keys", while the other two ways spell both, each in its own pieces.*
 #
-# Both kinds of pieces are in use today, and what follows is the same for all three.
+# Both kinds of pieces are in use today. What follows is the same for all three.
 
 # %% [markdown]
 # ## From pieces to a batch
@@ -393,7 +393,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # %% [markdown]
 # ## What must not be in the batch
 #
-# The last step is the one that is forgotten most easily. A model is judged on sentences kept aside, and the score is worth something only if it has not learned these by heart. So are they new?
+# The last step is easily forgotten. A model is judged on sentences kept aside, and the score is worth something only if it has not learned these by heart. So are they new?
 #
 # Take the corpus Tatoeba, short sentences by volunteers. The same English sentence is there several times, with other translations. For example:
 
@@ -417,9 +417,9 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #     print(*pair, "| already in training:", ", ".join(known) or "nothing")
 
 # %% [markdown]
-# Whoever draws the test *lines* at random has drawn a leak: in Tatoeba, 36% of the English test sentences are in training, too. So the package first puts lines that share a side into one group. ("Stop!", "Stop." and "Give up." are one, since the middle line shares a side with either.) Then it draws groups, and of a group with a test sentence nothing is used for training. The 36% become 0.
+# If you draw the test *lines* at random, you have drawn a leak: in Tatoeba, 36% of the English test sentences are in training, too. So the package first puts lines that share a side into one group. (Our first three lines are one group, since the second shares a side with either of the others.) Then it draws groups, and of a group with a test sentence nothing is used for training. The 36% become 0.
 #
-# It is not the end of the matter. Of the longer test sentences, 29% still have a copy in training that differs in a single word ([evidence 10.4](evidence/10_data.ipynb)). A good score on Tatoeba says little about sentences of another kind.
+# That is not the end of the matter. Of the longer test sentences, 29% still have a copy in training that differs in a single word ([evidence 10.4](evidence/10_data.ipynb)). A good score on Tatoeba says little about sentences of another kind.
 #
 # *The package's version. `Tokenizer` ([source](https://github.com/OWNER/annotated-attention/blob/main/transformer/corpora/tokenizer.py)) has the merges learned and applied by the library `tokenizers`, which is quick; a test compares them with this page's. Batches of corpora that do not fit into memory come [from disk](https://github.com/OWNER/annotated-attention/blob/main/transformer/runs/encoded.py), the same ones in the same order. `read_corpus` knows other corpora, too, and downloads them when asked: try "tatoeba" in the cell at the top ([evidence 10.1](evidence/10_data.ipynb)).*
 

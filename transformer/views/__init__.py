@@ -37,7 +37,7 @@ HOMES = {
         "traced",
         "whole_model",
     ],
-    "data": ["batch", "padding", "pieces", "vocabulary_sizes"],
+    "tokens": ["batch", "padding", "pieces", "vocabulary_sizes"],
     "optimizer": ["starts", "valley"],
     "regularization": ["confidence", "dropout_places", "pulls", "two_judges"],
     "widgets": ["one_word", "saturation"],

@@ -136,23 +136,21 @@ def vocabulary_sizes(sizes, tokens, levels):
 MARKS = {"<pad>": "white", "<s>": LIGHT, "</s>": LIGHT}
 
 
+def column_widths(rows) -> list[float]:
+    """The width of each column of rows of pieces, in inches."""
+    columns = range(max(len(row) for row in rows))
+    texts = [[spelled(row[c]) for row in rows if c < len(row)] for c in columns]
+    return [max(map(width_of, column)) + 0.16 for column in texts]
+
+
 def batch(blocks):
     """What a batch holds: {title: (rows of pieces, rows of ids)}, padding in white."""
-    columns = max(len(row) for rows, _ in blocks.values() for row in rows)
-    widths = [
-        max(
-            width_of(spelled(row[c])) + 0.16
-            for rows, _ in blocks.values()
-            for row in rows
-            if c < len(row)
-        )
-        for c in range(columns)
-    ]
+    widths = column_widths([row for rows, _ in blocks.values() for row in rows])
     left = max(width_of(title) for title in blocks) + 0.25
     step, apart = HIGH + 0.26, 0.22
     lines = sum(len(rows) for rows, _ in blocks.values())
     high = lines * step + apart * (len(blocks) - 1)
-    figure, ax = canvas((0, left + sum(widths) + GAP * columns), (-high, 0), 1)
+    figure, ax = canvas((0, left + sum(widths) + GAP * len(widths)), (-high, 0), 1)
     y = 0.0
     for title, (rows, ids) in blocks.items():
         middle = y - (len(rows) * step - 0.2) / 2
