@@ -12,7 +12,7 @@ import torch
 
 from transformer.core.records import flatten
 from transformer.corpora import read_bundled
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.experiments import characters, decoders
 from transformer.experiments.characters import Setting
 from transformer.language import LanguageModel

@@ -36,7 +36,7 @@ from transformer.core.files import git_commit
 from transformer.core.protocol import About
 from transformer.core.records import flatten, read_rows
 from transformer.corpora import read_bundled
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.experiments import rows
 from transformer.models import families, pretrained, search
 from transformer.models.checkpoint import average_checkpoints

@@ -13,7 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer.convolution import Convolution, GatedBlock, dependence, glu
 from transformer.core.state import Cache
 from transformer.corpora import read_corpus
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import encode_pairs
 from transformer.decoding import length_penalty
 from transformer.fast.convolution import (
     ConvolutionalEncoderDecoder,

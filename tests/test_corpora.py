@@ -19,7 +19,7 @@ from transformer.core.files import data_folder
 from transformer.corpora import bundled, download, registry, splits, treebanks
 from transformer.corpora.moses import detokenizer
 from transformer.corpora.splits import fold, groups, hold_out
-from transformer.data import WORD, Tokenizer
+from transformer.corpora.tokenizer import WORD, Tokenizer
 from transformer.runs import encoded
 
 # Files of one sentence a line

@@ -4,20 +4,25 @@ import copy
 import json
 import pickle
 import random
+import re
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 
 from transformer.corpora import read_corpus, windows
+from transformer.corpora.tokenizer import LONGEST, WORD, Tokenizer
 from transformer.data import (
-    LONGEST,
-    WORD,
     Batch,
-    Tokenizer,
     collate,
+    count_neighbours,
+    cut,
     encode_pairs,
+    fill_batches,
+    join,
+    learn_merges,
     pad,
     padding_share,
 )
@@ -35,6 +40,64 @@ def tokenizer(pairs):
 
 
 # Byte-pair encoding
+
+FIVE = {
+    tuple(word): times
+    for word, times in {"land": 6, "lands": 2, "hand": 4, "hands": 3, "man": 2}.items()
+}
+
+
+def test_neighbours_are_counted_as_often_as_their_word():
+    count = count_neighbours(FIVE)
+    assert count["a", "n"] == 17
+    assert count["l", "a"] == 8
+    assert count["d", "s"] == 5
+    assert ("n", "a") not in count
+
+
+@pytest.mark.parametrize(
+    "word, pair, joined",
+    [
+        ("hands", ("a", "n"), ("h", "an", "d", "s")),
+        ("banana", ("a", "n"), ("b", "an", "an", "a")),
+        ("aaa", ("a", "a"), ("aa", "a")),
+        ("", ("a", "n"), ()),
+        ("man", ("n", "a"), ("m", "a", "n")),
+    ],
+)
+def test_a_pair_is_joined_wherever_it_stands(word, pair, joined):
+    assert join(tuple(word), pair) == joined
+
+
+def test_merges_cut_words_that_were_never_there():
+    merges = learn_merges(FIVE, 5)
+    assert ["".join(pair) for pair in merges] == ["an", "and", "land", "hand", "hands"]
+    assert cut(tuple("sand"), merges) == ("s", "and")
+    assert cut(tuple("lands"), merges) == ("land", "s")
+    assert cut(tuple("man"), merges) == ("m", "an")
+
+
+def test_merges_are_those_of_the_library(pairs):
+    """Up to the first two pairs that are equally frequent, of which each takes another."""
+    words = Counter()
+    for english, _ in pairs:
+        for word in re.findall(r" ?\w+| ?[^\w\s]", " " + english):
+            words[tuple(word.replace(" ", "Ġ"))] += 1
+    ours = learn_merges(words, 60)
+    bpe = Tokenizer.train([english for english, _ in pairs], 259 + 60).bpe
+    model = json.loads(bpe.to_str())["model"]
+    library = [
+        tuple(merge.split(" ")) if isinstance(merge, str) else tuple(merge)
+        for merge in model["merges"]
+    ]
+    assert len(set(ours) & set(library)) >= 56
+    assert ours[:10] == library[:10]
+
+
+def test_a_batch_is_filled_until_the_next_would_not_fit():
+    assert fill_batches([4, 2, 0, 1], [2, 3, 3, 5], 9) == [[4, 2, 0], [1]]
+    assert fill_batches([0, 1, 2], [4, 4, 50], 8) == [[0, 1], [2]]
+    assert fill_batches([7], [50], 8) == [[7]]
 
 
 def random_text(chance):

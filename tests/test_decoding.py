@@ -24,7 +24,8 @@ from transformer.core.scores import (
 )
 from transformer.core.state import DecoderState
 from transformer.core.weights import load_parameters, load_weights, save_weights
-from transformer.data import Tokenizer, pad
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import pad
 from transformer.decoding import length_penalty
 from transformer.fast import FAST
 from transformer.fast import packed as packing

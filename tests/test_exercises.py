@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from transformer.attention import attention, join_heads, split_heads
+from transformer.corpora.splits import fold
 from transformer.positions import rotate, sinusoids
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
@@ -38,14 +39,7 @@ MISTAKES = {
     ),
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
-    "cosine": ("(step - warmup) / (total - warmup)", "step / total"),
-    "between": ("k**2", "k"),
-    "drop": ("kept / (1 - P_drop)", "kept"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
-    "perplexity": (
-        "        total += losses[real].sum()\n        tokens += real.sum()",
-        "        total += losses[real].mean()\n        tokens += 1",
-    ),
     "key_for": ("table[back]", "table[0]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "hat": ("-2 *", "-1 *"),
@@ -60,10 +54,7 @@ MISTAKES = {
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
     "varied_step": ("[:2]", ""),
-    "segment": ("joined[-1] == left and ", ""),
-    "kept": ("shorter > 0 and longer <= most", "longer <= most"),
-    "filled": ("max(lengths[j] for j in batches[-1] + [i])", "length"),
-    "padded": ("mask[i, :len(row)] = True", "mask[i] = ids[i] != pad_id"),
+    "without_leaks": ("folded(target) not in", "target not in"),
     "layers_until": ("layers = 1", "layers = 0"),
     "writing_flops": ("range(1, n + 1)", "range(n)"),
     "nearby": ("i + r + 1", "i + r"),
@@ -139,6 +130,7 @@ def written(code, name):
     place = {"math": math, "np": np, "torch": torch, "F": F}
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
+    place["folded"] = fold  # 10's page
     exec(code, place)
     return place[name]
 

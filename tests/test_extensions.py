@@ -22,7 +22,8 @@ from transformer import (
     train,
 )
 from transformer.corpora import CORPORA
-from transformer.data import Tokenizer, collate
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.models.pretrained import save
 

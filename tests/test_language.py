@@ -14,7 +14,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from transformer.corpora import read_bundled
-from transformer.data import Batch, Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import Batch
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Parts

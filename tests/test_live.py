@@ -16,7 +16,7 @@ import transformer as package
 from transformer import Tokenizer, Transformer, TransformerConfig, load
 from transformer.core.white_space import normalised
 from transformer.corpora import read_aligned, read_bundled
-from transformer.data import WORD
+from transformer.corpora.tokenizer import WORD
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.model import Parts
 from transformer.fast.search import beam_search, greedy_search

@@ -11,7 +11,7 @@ from test_cli import SIZES, SPEED, call
 from transformer.core import weights
 from transformer.corpora import bundled, download, lines
 from transformer.corpora.registry import File
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.models import pretrained
 from transformer.runs import experiment, parsed
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from transformer.experiments.warmup import UPDATES, WARMUP, plans, train_with_rates
 from transformer.fast.training import fused_adam
 from transformer.optimizer import (
     adam,
@@ -12,7 +13,6 @@ from transformer.optimizer import (
     peak_rate,
     set_learning_rate,
     step_lengths,
-    train_with_rates,
 )
 
 
@@ -163,3 +163,14 @@ def test_a_rate_of_zero_leaves_weights_and_m_alone_and_forms_v():
     assert start - model.weight.item() == pytest.approx(
         0.1 * 0.1 / (1 - 0.9**4), abs=1e-9
     )
+
+
+def test_plans_of_rates():
+    """A plan holds the weights still, or trains them for 250 updates; after the warm-up all with
+    the whole peak go on alike."""
+    rates = {name: rates for name, (rates, _) in plans().items()}
+    assert {len(plan) for plan in rates.values()} == {UPDATES, UPDATES + WARMUP}
+    for name in ("no warm-up", "pre-norm, no warm-up", "v first, short steps"):
+        assert rates[name][WARMUP - UPDATES :] == rates["warm-up"][WARMUP:]
+    assert rates["short steps"][0] == pytest.approx(0.1 * rates["no warm-up"][0])
+    assert rates["v first, full steps"][WARMUP] > 9 * rates["no warm-up"][0]

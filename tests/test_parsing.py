@@ -11,8 +11,8 @@ import torch
 
 from transformer import data, parsing
 from transformer.corpora import read_corpus
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.corpora.trees import Tree, leaves_of, read_trees, walk
-from transformer.data import Tokenizer
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.evalb import (
     COLLINS,

@@ -28,6 +28,9 @@ SECOND_EDITION = [
     "06_embeddings",
     "07_positions",
     "08_model",
+    "10_data",
+    "12_optimizer",
+    "13_regularization",
     "14_training",
     "15_decoding",
     "16_translation",
@@ -126,6 +129,29 @@ PICTURES = {
         {"target": torch.ones(5, 5).tril(), "source": torch.ones(5, 6)}
     ),
     "whole_model": views.whole_model,
+    "pieces": lambda: views.pieces({"": [" The", " cat", " un", "be", "\n", "."]}),
+    "pieces, numbered": lambda: views.pieces(
+        {"one": [" The"] * 30, "two": ["_", "un", "be"]}, [range(30), range(3)]
+    ),
+    "vocabulary_sizes": lambda: views.vocabulary_sizes(
+        [300, 500], [9, 5], {"words": 3}
+    ),
+    "batch": lambda: views.batch(
+        {"source": ([["The", "</s>"], ["</s>", "<pad>"]], [[307, 2], [2, 0]])}
+    ),
+    "padding": lambda: views.padding({"random": EYE > 0, "similar": EYE < 2}),
+    "valley": lambda: views.valley(
+        {"near": torch.tensor([[-10.0, 1], [0, 0]]), "far": torch.ones(3, 2) * 30}
+    ),
+    "starts": lambda: views.starts(
+        {"slow": torch.ones(2, 20), "not": EYE[0].repeat(2, 5)}, 2.3
+    ),
+    "two_judges": lambda: views.two_judges(
+        {"plain": [(5.0, 0.1), (4.0, 0.2), (3.0, 0.3), (2.9, 0.4), (3.3, 0.5)]}
+    ),
+    "pulls": lambda: views.pulls(["a", "b"], [0.9, 0.1], {"one-hot": [1, 0]}),
+    "confidence": lambda: views.confidence(torch.linspace(0, 1, 20)),
+    "dropout_places": views.dropout_places,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
     "dice": lambda: views.dice(
         {("training", "with"): [0.16] * 3, ("training", "without"): [1.0, 1.0, 0.2]}

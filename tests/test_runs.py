@@ -24,7 +24,8 @@ from transformer.core.records import read_rows, under
 from transformer.core.scores import bleu, score_report, scores
 from transformer.core.weights import load_weights
 from transformer.corpora import read_corpus
-from transformer.data import Tokenizer, collate, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import collate, encode_pairs
 from transformer.experiments.rows import record
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.families import parameters_of

@@ -23,7 +23,7 @@ from transformer import (
     view,
 )
 from transformer.corpora.bundled import read_bundled
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.models.alignment import Alignment

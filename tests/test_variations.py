@@ -10,7 +10,7 @@ from helpers import close
 from transformer.attention import causal_mask
 from transformer.core.weights import count_parameters
 from transformer.corpora import read_corpus
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.experiments import rates, table3
 from transformer.experiments.questions import ENDLESS, QUESTIONS
 from transformer.experiments.table3 import base_of, choose, job_of, sample

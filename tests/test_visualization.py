@@ -15,7 +15,8 @@ from transformer import (
     translate,
 )
 from transformer.corpora import Example, Pronoun, read_aligned, read_bundled
-from transformer.data import WORD, Tokenizer, collate, encode_pairs
+from transformer.corpora.tokenizer import WORD, Tokenizer
+from transformer.data import collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
 from transformer.fast.attention import MultiHeadAttention
 from transformer.models import head_scores

@@ -10,7 +10,8 @@ import torch
 
 from transformer import vocabulary
 from transformer.corpora import read_corpus
-from transformer.data import WORD, encode_pairs
+from transformer.corpora.tokenizer import WORD
+from transformer.data import encode_pairs
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.models.pretrained import save
 from transformer.models.search import translate

@@ -18,7 +18,8 @@ import torch
 from transformer.core.files import write_file
 from transformer.core.weights import count_parameters
 from transformer.corpora import read_bundled
-from transformer.data import Tokenizer, pad
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import pad
 from transformer.experiments import runner
 from transformer.fast.training import fast_training
 from transformer.language import LanguageConfig, Sampler, generate

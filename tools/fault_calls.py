@@ -11,7 +11,8 @@ from fault_damage import NUMBERS, VALUES, some_text
 from transformer.core.scores import bleu
 from transformer.core.weights import load_weights
 from transformer.corpora import CORPORA, read_corpus, register_corpus
-from transformer.data import Tokenizer, collate, encode_pairs, pad
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import collate, encode_pairs, pad
 from transformer.fast.convolution import ConvolutionConfig
 from transformer.fast.model import Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig

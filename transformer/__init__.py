@@ -27,7 +27,8 @@ from typing import Any
 RELEASE = "0.1.0"  # the last; tools/version.py makes each commit's version from it
 HOMES = {
     "corpora": ["read_corpus", "register_corpus"],
-    "data": ["Tokenizer", "encode_pairs"],
+    "corpora.tokenizer": ["Tokenizer"],
+    "data": ["encode_pairs"],
     "fast.attention": ["MultiHeadAttention"],
     "fast.search": ["beam_search", "greedy_search"],
     "fast.model": ["Parts", "Transformer", "TransformerConfig"],

@@ -4,7 +4,7 @@ from transformer.core.protocol import About as About
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus
 from transformer.corpora import register_corpus as register_corpus
-from transformer.data import Tokenizer as Tokenizer
+from transformer.corpora.tokenizer import Tokenizer as Tokenizer
 from transformer.data import encode_pairs as encode_pairs
 from transformer.doctor.examination import assert_healthy as assert_healthy
 from transformer.doctor.examination import checkup as checkup

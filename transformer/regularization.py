@@ -5,13 +5,13 @@
 # ---
 
 # %% [markdown]
-# # 5.4 Regularization
+# # 13 · Regularization
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/13_regularization.ipynb)
 #
-# A large model can learn its training sentences by heart. Section 5.4 of the paper announces three measures against that and describes two: *dropout*
-# disturbs the model while it trains, and *label smoothing* asks it never to be quite sure. At the end you will have both, and know where
-# exactly they act, what tensor2tensor and torch do differently, how sure a model trained with it is, and what can be said of the paper's finding that smoothing makes perplexity worse and BLEU better. Reading takes about 25 minutes, running it some ten seconds.
+# *Section 5.4 of the paper. Reading takes about 20 minutes, running half a minute.*
+#
+# We train a small translator on only 800 short sentences, again and again. After each round it has to name the next token at every place of sentences that it has *not* seen. There we measure two things: its loss, and how often its first guess is right. After some rounds one of the two gets worse. Which one, and what does the other do?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -24,188 +24,139 @@
 #     %pip install -q {wheel}
 
 # %%
-import math
-
 import torch
 import torch.nn.functional as F
-from torch import nn
-
-# %% [markdown]
-# The next cell holds what only the pictures and checks below need. It does not become part of the module.
+from torch import Tensor
 
 # %% tags=["active-ipynb"]
 # import sacrebleu
 #
-# from transformer import Transformer, TransformerConfig, load
-# from transformer.core.records import read_rows
-# from transformer.corpora import read_corpus
+# from transformer import (
+#     Tokenizer,
+#     Transformer,
+#     TransformerConfig,
+#     load,
+#     read_corpus,
+#     views,
+# )
 # from transformer.data import collate, encode_pairs
 # from transformer.views import plotting
 #
 # torch.manual_seed(0)
-# torch.set_num_threads(1);  # on tensors this small a second thread only waits
-
-# %% [markdown]
-# ## Two ways to judge a translator
-#
-# The paper judges its models by two numbers, and regularization changes them in different ways, so both come first.
-#
-# **Perplexity** asks how surprised the model is by a human translation. Let $p_t$ be the probability that it gives to the right token number $t$ after reading the source and the right tokens before that one. The mean of $-\ln p_t$ over all $n$ tokens is the cross-entropy (in *nats*, [notebook
-# 06](06_embeddings.ipynb)), and
-#
-# $$\mathrm{perplexity} = \exp\Big(-\frac{1}{n}\sum_{t=1}^{n} \ln p_t\Big) .$$
-#
-# A model that always hesitates between $k$ equally likely tokens has perplexity $k$. Lower is better, and 1 is perfect. If three right tokens get the
-# probabilities 1/2, 1/4 and 1/8, the perplexity is 4, as if each had got 1/4.
-
-# %% [markdown]
-# **BLEU** (Papineni et al., 2002) looks at what the model writes by itself. Let $P_n$ be the share of the outputs' runs of $n$ words that also stand, as often, in the human translation, the *reference*, over all sentences. BLEU is the geometric mean of $P_1$ to $P_4$, times 100. If the outputs' $c$ words in all are fewer than the references' $r$, it is multiplied by a penalty $BP = e^{1 - r/c}$ (otherwise $BP = 1$):
-#
-# $$\mathrm{BLEU} = 100 \cdot BP \cdot (P_1 P_2 P_3 P_4)^{1/4} .$$
-#
-# Higher is better. [Notebook 15](15_decoding.ipynb) has the details; here is one reference of eleven words, and three outputs.
+# torch.set_num_threads(1)  # on models this small, a second thread only waits
 
 # %% tags=["active-ipynb"]
-# reference = "the small dog sleeps under the old table in the kitchen"
-# outputs = {
-#     "the same": reference,
-#     "one word changed": reference.replace("old", "big"),
-#     "cut short": "the small dog sleeps under the old table",
+# def short(split, count):
+#     pairs = read_corpus("bundled", split)
+#     return [pair for pair in pairs if len(pair[0].split()) <= 6][:count]
+#
+#
+# pairs = short("train", 800)
+# tokenizer = Tokenizer.train([text for pair in pairs for text in pair], 500)
+# training = encode_pairs(tokenizer, pairs)
+# new = collate(encode_pairs(tokenizer, short("validation", 150)))
+#
+#
+# def loss_of(model, batch, epsilon=0.0):  # what epsilon is, we shall see
+#     logits = model(batch.source, batch.decoder_input).flatten(0, 1)
+#     options = {"ignore_index": tokenizer.pad_id, "label_smoothing": epsilon}
+#     return F.cross_entropy(logits, batch.gold.flatten(), **options)
+#
+#
+# @torch.no_grad()
+# def judge(model):
+#     logits = model.eval()(new.source, new.decoder_input)
+#     real = new.gold != tokenizer.pad_id
+#     right = (logits.argmax(dim=-1) == new.gold)[real].float().mean().item()
+#     return loss_of(model, new).item(), right
+#
+#
+# def train(P_drop=0.0, epsilon=0.0, rounds=14):
+#     torch.manual_seed(0)
+#     sizes = dict(d_model=64, d_ff=256, N=1, h=4, P_drop=P_drop)
+#     model = Transformer(TransformerConfig(tokenizer.vocab_size, **sizes))
+#     optimizer = torch.optim.Adam(model.parameters(), lr=0.008, betas=(0.9, 0.98))
+#     log = []
+#     for _ in range(rounds):
+#         for rows in torch.randperm(len(training)).split(50):
+#             batch = collate([training[i] for i in rows])
+#             loss = loss_of(model.train(), batch, epsilon)
+#             optimizer.zero_grad()
+#             loss.backward()
+#             optimizer.step()
+#         log.append(judge(model))
+#     return log
+#
+#
+# runs = {"plain": train()}
+# views.two_judges(runs)
+
+# %% [markdown]
+# *Left, the loss on new sentences falls, turns in the eighth round, and climbs; right, the share of right guesses does not fall with it.*
+#
+# By its loss the model gets worse from round 8 on. By its guesses it gets better, if slowly. What gets worse, if not the answers? The model gets **surer**. It learns its 800 sentences by heart and gives their words ever higher probabilities. Then it is sure about new sentences as well, where it is often wrong, and a wrong guess costs more the surer it was. (At the end it gives its first guesses 60% on average, and 40% of them are right; [evidence 13.1](evidence/13_regularization.ipynb).)
+#
+# Why does a model get surer than it has reason to be? And what can be done? The paper has two remedies, and the answer to the first question explains one of them.
+
+# %% [markdown]
+# ## The gradient is p minus q
+#
+# Let $z$ be the scores (logits) of the vocabulary at one place, $p = \mathrm{softmax}(z)$ the model's probabilities, and $q$ the probabilities that it should have. So far $q$ is 1 for the right token, called gold, and 0 for all others ("one-hot"). The loss is $-\sum_k q_k \ln p_k$. Its derivative is as simple as one could wish:
+#
+# $$\frac{\partial\, loss}{\partial z_k} = p_k - q_k$$
+#
+# Take three words: *ihren*, which is right, *seinen* and *den*. If $p = (0.7, 0.2, 0.1)$ and $q = (1, 0, 0)$, the gradient is $(-0.3, 0.2, 0.1)$. A step against it pushes the score of *ihren* up and the other two down, each by as much as it is off.
+
+# %% tags=["active-ipynb"]
+# p, q = torch.tensor([0.7, 0.2, 0.1]), torch.tensor([1.0, 0.0, 0.0])
+# z = p.log().requires_grad_()
+# loss = -(q * z.log_softmax(dim=0)).sum()
+# (gradient,) = torch.autograd.grad(loss, z)
+# print("torch says:", [f"{value:.1f}" for value in gradient])
+# assert torch.allclose(gradient, p - q, atol=1e-6)
+
+# %% [markdown]
+# When does the pushing end? When $p = q$. But a softmax is never exactly 1, so with a one-hot $q$ **it never ends**. At $p = 0.98$ the score of *ihren* is still pushed up, and the lead of the right word grows without limit. What if $q$ asked for a little less? We let three scores follow their gradient, once towards $(1, 0, 0)$ and once towards $(0.93, 0.03, 0.03)$:
+
+# %% tags=["active-ipynb"]
+# def lead(q, steps=5000):  # of the first score over the second
+#     z, leads = torch.zeros(3), []
+#     for _ in range(steps):
+#         z = z - 0.1 * (z.softmax(dim=0) - q)
+#         leads.append((z[0] - z[1]).item())
+#     return leads
+#
+#
+# targets = {
+#     "q = (1, 0, 0)": [1.0, 0, 0],
+#     "q = (0.93, 0.03, 0.03)": [14 / 15, 1 / 30, 1 / 30],
 # }
-# for name, output in outputs.items():
-#     bleu = sacrebleu.sentence_bleu(output, [reference])
-#     shares = ", ".join(f"{share:.0f}" for share in bleu.precisions)
-#     print(f"{name:16} P_1 to P_4: {shares} %, BP {bleu.bp:.2f}, BLEU {bleu.score:.0f}")
-# p = torch.tensor([0.5, 0.25, 0.125])
-# print(f"and the perplexity of 1/2, 1/4 and 1/8: {(-p.log().mean()).exp():.1f}")
-
-# %% [markdown]
-# One changed word breaks one of eleven runs of one word, but four of eight runs of four, so BLEU falls by much more than a tenth. The
-# sentence that was cut has only runs that are right, and pays the penalty.
-
-# %% [markdown]
-# ## Dropout
-#
-# Dropout (Srivastava et al., 2014) sets each number of a vector to zero with probability $P_{drop}$ while the model trains. No part of the
-# model can rely on one number alone, because that number may be missing. What is left is divided by $1 - P_{drop}$, so that the
-# expected value stays:
-#
-# $$E[\mathrm{Dropout}(x)] = (1 - P_{drop}) \cdot \frac{x}{1 - P_{drop}} + P_{drop} \cdot 0 = x$$
-#
-# The paper takes $P_{drop} = 0.1$ for the base model and 0.3 for the big one (0.1 for English to French). In its Table 3 (D) a base model without
-# dropout has perplexity 5.77 where the one with dropout has 4.92, and BLEU 24.6 where that one has 25.8.
-
-
-# %%
-def dropout(x: torch.Tensor, P_drop: float) -> torch.Tensor:
-    """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
-
-    So the mean stays. Layers use `nn.Dropout`, which does this while training and
-    nothing in evaluation. Raises ValueError for a P_drop below 0, or of 1 and more.
-    """
-    if not 0 <= P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
-    keep = torch.rand_like(x) >= P_drop
-    return x * keep / (1 - P_drop)
-
-
-# %% tags=["active-ipynb"]
-# print(dropout(torch.ones(2, 10), P_drop=0.3))
-# x = torch.randn(1_000_000, dtype=torch.float64) + 2
-# ours, theirs = dropout(x, 0.3), F.dropout(x, 0.3)
-# print(f"mean {x.mean():.2f}, with dropout {ours.mean():.2f}, torch {theirs.mean():.2f}")
-# for y in (ours, theirs):
-#     assert abs((y == 0).double().mean() - 0.3) < 0.003
-#     assert abs(y.mean() - x.mean()) < 0.01
-# assert torch.allclose(ours[ours != 0], x[ours != 0] / 0.7, atol=1e-12)
-# print("30% are zero, the others are divided by 0.7, and the mean of a million stays")
-
-# %% [markdown]
-# ## What dropout touches
-#
-# The paper names two places: the output of each sub-layer, before it is added to the sub-layer's input and normalised; and the sum of
-# embedding and position, in both stacks. In this package every dropout is an `nn.Dropout` module, so that a model can be asked for all of
-# them, and all can be set to another probability, to go on training with more of it, say.
-
-
-# %%
-def dropouts(model: nn.Module) -> dict[str, nn.Dropout]:
-    """{name: module} of every dropout in a model."""
-    return {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Dropout)
-    }
-
-
-# %%
-def set_dropout(model: nn.Module, P_drop: float) -> None:
-    """Give every dropout of a model this probability; ValueError outside [0, 1)."""
-    if not 0 <= P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
-    for module in dropouts(model).values():
-        module.p = P_drop
-
-
-# %% tags=["active-ipynb"]
-# with torch.device("meta"):  # the base model's structure, without its numbers
-#     base = Transformer(TransformerConfig.preset("base", vocab_size=37_000))
-# names = list(dropouts(base))
-# print(len(names), "in all:", ", ".join(names[:3]), "...", names[-1])
-# assert len(names) == 1 + 6 * 2 + 6 * 3
-# assert not any("attention" in name or "feed_forward" in name for name in names)
-# print("1 for embedding + position, 2 an encoder layer, 3 a decoder layer, none within")
-
-# %% [markdown]
-# The module at the sums of embedding and position serves source and target alike. **None stands inside a sub-layer:** not on the
-# attention weights, and not between the two matrices of the position-wise network. Torch's `nn.Transformer` drops in both of these places. So
-# our sub-layers give the same output whether they train or not, and the layer around them does not:
-
-# %% tags=["active-ipynb"]
-# sizes = dict(d_model=16, d_ff=32, N=1, h=2, P_drop=0.5)
-# model, x = Transformer(TransformerConfig(20, **sizes)), torch.randn(3, 4, 16)
-# layer = model.encoder.layers[0]
-#
-#
-# def outputs():
-#     return layer.self_attention(x, x, x), layer.feed_forward(x), layer(x)
-#
-#
-# training = outputs()  # a new model is in training mode
-# layer.eval()
-# evaluation = outputs()
-# assert torch.equal(training[0], evaluation[0])
-# assert torch.equal(training[1], evaluation[1])
-# assert not torch.allclose(training[2], evaluation[2])
-# print("training or not: attention and network give the same, the whole layer does not")
-
-# %% tags=["active-ipynb"]
-# tokens = torch.randint(3, 20, (2, 6))
-# assert torch.equal(model.eval()(tokens, tokens), model(tokens, tokens))
-# assert not torch.equal(model.train()(tokens, tokens), model(tokens, tokens))
-# set_dropout(model, 0.0)
-# assert torch.equal(model(tokens, tokens), model(tokens, tokens))
-# print(
-#     "two calls of the whole model agree in evaluation, and differ in training,"
-#     "\nuntil all its dropouts are set to 0"
+# leads = {name: lead(torch.tensor(q)) for name, q in targets.items()}
+# labels = ("step (the axis is logarithmic)", "lead of the right word")
+# ax = plotting.lines(range(1, 5001), leads, *labels, log="x")
+# one_hot, less = (values[-1] for values in leads.values())
+# ax.minorticks_off()
+# views.picture(
+#     ax,
+#     f"Towards one-hot the lead still grows and is {one_hot:.1f} after 5,000 steps; "
+#     f"towards 0.93 it stops at {less:.1f}.",
 # )
 
 # %% [markdown]
-# A common mistake follows from this: a model that is validated without `model.eval()` still drops numbers, and looks worse than it is.
+# *The upper curve climbs for ever; the lower one stops where the model's probabilities are what was asked for.*
+
+# %% [markdown]
+# ## Ask for a little less
 #
-# ## Label smoothing
+# That is **label smoothing** (Szegedy et al., 2015). It takes a small part $\epsilon$ away from the right token and spreads it evenly over all $V$ entries of the vocabulary, the right one included:
 #
-# The usual target puts all probability on the right token, called *gold*. To match it, a model would have to push that token's logit
-# towards infinity. Label smoothing (Szegedy et al., 2015) takes a small part $\epsilon$ away and spreads it evenly over **all**
-# $V$ types of the vocabulary, the right one included. The paper takes $\epsilon_{ls} = 0.1$. The target probability of type $k$ is then
+# $$q_k = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V}$$
 #
-# $$q(k) = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V} ,$$
-#
-# where the bracket is 1 for the gold type and 0 for all others.
+# (The bracket is 1 for the gold token and 0 for the others.) With three words and $\epsilon = 0.1$ the right one gets $0.9 + 0.1/3 = 0.93$, which was the lower curve. The paper takes $\epsilon = 0.1$, too.
 
 
 # %%
-def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor:
+def smoothed_targets(gold: Tensor, V: int, epsilon: float) -> Tensor:
     """(1 - epsilon) on the gold type plus epsilon / V on every type (Szegedy, 2015).
 
     Ids (...) -> (..., V).
@@ -213,66 +164,79 @@ def smoothed_targets(gold: torch.Tensor, V: int, epsilon: float) -> torch.Tensor
     return (1 - epsilon) * F.one_hot(gold, V) + epsilon / V
 
 
+def cross_entropy_with_targets(logits: Tensor, targets: Tensor) -> Tensor:
+    """-sum_k q(k) ln p(k) for each token, the definition: both (..., V) -> (...)."""
+    return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
+
+
 # %% [markdown]
-# There are two other forms. **tensor2tensor**, the authors' own code, gives the gold type $1 - \epsilon$ and each of the other $V - 1$
-# types $\epsilon / (V - 1)$. That is Szegedy's form with the larger $\epsilon' = \epsilon V / (V - 1)$: the others get $\epsilon' / V$, and gold
-# $1 - \epsilon' + \epsilon' / V = 1 - \epsilon$. A popular variant also leaves out the padding mark, and gives each of the others $\epsilon / (V - 2)$:
-
-
-# %%
-def smoothed_without_padding(
-    gold: torch.Tensor, V: int, epsilon: float, pad_id: int = 0
-) -> torch.Tensor:
-    """What some implementations do instead: nothing on padding, ids (...) -> (..., V).
-
-    1 - epsilon on gold, and epsilon / (V - 2) on the others.
-    """
-    targets = torch.full((*gold.shape, V), epsilon / (V - 2))
-    targets[..., pad_id] = 0.0
-    return targets.scatter(-1, gold[..., None], 1 - epsilon)
-
+# Here are real words. The model that ships with this book was trained with smoothing, and now it has written *Die Katze verlor* and is asked for the next word:
 
 # %% tags=["active-ipynb"]
-# def tensor2tensor_targets(gold, V, epsilon):
-#     return smoothed_targets(gold, V, epsilon * V / (V - 1))
+# model, its_tokenizer = load()
+# (example,) = encode_pairs(
+#     its_tokenizer, [("The cat lost its ball.", "Die Katze verlor ihren Ball.")]
+# )
+# batch = collate([example])
+# with torch.no_grad():
+#     logits = model(batch.source, batch.decoder_input)[0, 3]  # after three words
+# p, gold, V = logits.softmax(dim=0), batch.gold[0, 3], its_tokenizer.vocab_size
+# best = p.topk(3).indices.tolist()
+# words = [its_tokenizer.decode([i]) for i in best] + ["all others"]
 #
 #
-# gold = torch.tensor(3)
-# rows = torch.stack(
-#     [
-#         smoothed_targets(gold, 4, 0.0),
-#         smoothed_targets(gold, 4, 0.12),
-#         tensor2tensor_targets(gold, 4, 0.12),
-#         smoothed_without_padding(gold, 4, 0.12),
-#     ]
-# )
-# names = ["no smoothing", "ε / V (here)", "ε / (V - 1)", "ε / (V - 2)"]
-# plotting.heatmap(
-#     rows,
-#     range(4),
-#     names,
-#     "what each type gets (ε = 0.12, V = 4, gold 3)",
-#     values=True,
-#     largest=1.0,
-#     labels=("type (0 is padding)", "form"),
-# )
-# assert torch.allclose(rows.sum(dim=1), torch.ones(4))
-# assert torch.allclose(rows[2], torch.tensor([0.04] * 3 + [0.88]))
-# print("each row adds up to 1; Szegedy's with ε V / (V - 1) is tensor2tensor's")
+# def few(p):  # of the three likeliest words, and of all others together
+#     return [*p[best].tolist(), 1 - p[best].sum().item()]
+#
+#
+# one_hot, smoothed = smoothed_targets(gold, V, 0.0), smoothed_targets(gold, V, 0.1)
+# views.pulls(words, few(p), {"one-hot": few(one_hot), "smoothed": few(smoothed)})
 
 # %% [markdown]
-# With four types the forms differ visibly. With the paper's 37,000 they hardly do: the gold type gets 0.9000027 in place of 0.9.
-# Torch's `cross_entropy` follows Szegedy, so the loss is one call. Places that hold padding are not counted; "mean" is over the real tokens.
+# *Compare the right column, where bars below zero are pushed up: the one-hot target would make the model still surer of "ihren", and the smoothed one makes it a little less sure.*
+#
+# So with smoothing there is a best confidence, and it is not 1. Let a model give the right token the probability $p$ and share the rest evenly among 999 others. How does its loss depend on $p$?
+
+# %% tags=["active-ipynb"]
+# confidence = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64)
+# logits = ((1 - confidence) / 999).log()[:, None].repeat(1, 1000)
+# logits[:, 0] = confidence.log()  # type 0 is gold
+# curves = {}
+# for epsilon in (0.0, 0.1):
+#     targets = smoothed_targets(torch.tensor(0), 1000, epsilon)
+#     curves[f"ε = {epsilon}"] = cross_entropy_with_targets(logits, targets)
+# labels = ("probability of the right token", "loss, nats")
+# ax = plotting.lines(confidence, curves, *labels)
+# lowest = curves["ε = 0.1"].argmin()
+# ax.plot(confidence[lowest], curves["ε = 0.1"][lowest], "ko", ms=5)
+# views.picture(
+#     ax,
+#     "Without smoothing the loss falls to 0 at probability 1; with 0.1 it is lowest "
+#     f"at {confidence[lowest]:.2f}, and rises steeply towards 1.",
+# )
+
+# %% [markdown]
+# *The dot is the lowest point with smoothing: the best answer is 0.9, not 1.*
+#
+# And the loss no longer ends at zero. At best $p = q$, and then it is what $q$ costs by itself, $-\sum_k q_k \ln q_k$. With the paper's 37,000 entries, the entries that are wrong share 0.1, and each has $-\ln(0.1/37{,}000) = 12.8$. They alone cost $0.1 \cdot 12.8 = 1.28$:
+
+# %% tags=["active-ipynb"]
+# q = smoothed_targets(torch.tensor(0), 37_000, 0.1).double()
+# floor = -(q * q.log()).sum()
+# print(f"no model has a loss below {floor:.2f} nats")
+
+# %% [markdown]
+# So a training loss with smoothing says nothing until you subtract this floor, and it must not be compared with a loss without. Torch's `cross_entropy` follows the same definition, so that the loss of this book is one call:
 
 
 # %%
 def label_smoothing_loss(
-    logits: torch.Tensor,
-    gold: torch.Tensor,
+    logits: Tensor,
+    gold: Tensor,
     epsilon: float = 0.1,
     pad_id: int = 0,
     reduction: str = "mean",
-) -> torch.Tensor:
+) -> Tensor:
     """Cross-entropy with smoothed targets over the real tokens (Section 5.4), in nats.
 
     logits: (B, T, V), gold: (B, T) ids. Where gold is pad_id, nothing is counted and
@@ -290,242 +254,154 @@ def label_smoothing_loss(
     )
 
 
+# %% tags=["active-ipynb"]
+# logits, gold = torch.randn(4, 6, 8), torch.randint(1, 8, (4, 6))
+# by_definition = cross_entropy_with_targets(logits, smoothed_targets(gold, 8, 0.1))
+# assert torch.allclose(label_smoothing_loss(logits, gold), by_definition.mean())
+# print("torch's loss is the definition")
+
 # %% [markdown]
-# The same, written out from the definition for any targets, to compare with:
-
-
-# %%
-def cross_entropy_with_targets(
-    logits: torch.Tensor, targets: torch.Tensor
-) -> torch.Tensor:
-    """-sum_k q(k) ln p(k) for each token, the definition: both (..., V) -> (...)."""
-    return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
-
+# Does a trained model obey? Here are the probabilities that the model of this book gives to the right tokens of 100 sentences that it has not seen:
 
 # %% tags=["active-ipynb"]
-# logits = torch.randn(4, 6, 8, dtype=torch.float64, requires_grad=True)
-# gold = torch.tensor([[3, 5, 1, 7, 2, 6], [4, 2, 0, 0, 0, 0]]).repeat(2, 1)  # 0 pads
-# loss, real = label_smoothing_loss(logits, gold), gold != 0
-# targets = {
-#     "ε / V": smoothed_targets,
-#     "ε / (V - 1)": tensor2tensor_targets,
-#     "ε / (V - 2)": smoothed_without_padding,
-# }
-# losses = {
-#     name: cross_entropy_with_targets(logits, form(gold, 8, 0.1))[real].mean()
-#     for name, form in targets.items()
-# }
-# print(f"torch's {loss:.6f};", ", ".join(f"{n}: {x:.6f}" for n, x in losses.items()))
-# loss.backward()
-# assert abs(loss - losses["ε / V"]) < 1e-6
-# assert min(abs(loss - losses[n]) for n in ("ε / (V - 1)", "ε / (V - 2)")) > 1e-4
-# assert logits.grad[~real].eq(0).all() and logits.grad[real].ne(0).all()
-# print("torch's loss is the formula with ε / V, and padding has no gradient")
-
-# %% [markdown]
-# ## How low can the loss go?
-#
-# Not to zero. The loss is smallest where the model's probabilities are the targets themselves, and then it is the
-# targets' *entropy* $-\sum_k q(k) \ln q(k)$: one term for the gold type, with $q = 1 - \epsilon + \epsilon / V$, and $V - 1$ terms for the others.
-
-
-# %%
-def lowest_loss(V: int, epsilon: float) -> float:
-    """The smallest loss with smoothed targets: their entropy, -sum q(k) ln q(k), nats.
-
-    q is 1 - epsilon + epsilon / V on the gold type and epsilon / V on the V - 1 others.
-    """
-    gold, other = 1 - epsilon + epsilon / V, epsilon / V
-    if epsilon == 0:
-        return 0.0
-    return -gold * math.log(gold) - (V - 1) * other * math.log(other)
-
-
-# %% [markdown]
-# Let a model give the gold token the probability $p$ and share the rest evenly among the others. How does the loss depend on $p$? Dots mark the lowest points drawn; tensor2tensor subtracts its lowest loss, so that its dot lies at zero:
-
-
-# %%
-def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
-    """Logits (len(p), 1, V) that give type 1 each of the probabilities p.
-
-    All others have an equal share.
-    """
-    logits = torch.log((1 - p) / (V - 1))[:, None].repeat(1, V)
-    logits[:, 1] = p.log()
-    return logits[:, None]
-
-
-# %% tags=["active-ipynb"]
-# p, V = torch.linspace(0.5, 0.9995, 1000, dtype=torch.float64), 1000
-# logits_of_p, ones = confident_logits(p, V), torch.ones(1000, 1, dtype=torch.long)
-# curves = {
-#     f"ε = {e}": label_smoothing_loss(logits_of_p, ones, e, reduction="none")
-#     for e in (0.0, 0.1, 0.2)
-# }
-# theirs = tensor2tensor_targets(ones, V, 0.1)
-# floor = cross_entropy_with_targets(theirs.log(), theirs).mean()
-# curves["tensor2tensor, ε = 0.1"] = (
-#     cross_entropy_with_targets(logits_of_p, theirs)[:, 0] - floor
-# )
-# title = "with ε = 0.1 the best answer is 0.9, not 1"
-# ax = plotting.lines(
-#     p, curves, "probability of the gold token", "loss, nats (V = 1,000)", title
-# )
-# for curve in curves.values():
-#     ax.plot(p[curve.argmin()], curve.min(), "ko", markersize=5)  # its lowest point
-
-# %% tags=["active-ipynb"]
-# for e in (0.1, 0.2):
-#     curve = curves[f"ε = {e}"]
-#     assert abs(curve.min() - lowest_loss(V, e)) < 1e-5
-#     assert abs(p[curve.argmin()] - (1 - e + e / V)) < 1e-3
-# theirs_at = p[curves["tensor2tensor, ε = 0.1"].argmin()]
-# print(f"lowest at p = 1 - ε + ε / V; tensor2tensor's at {theirs_at:.2f}, and 0 there")
-# for e in (0.1, 0.2):
-#     low = lowest_loss(37_000, e)
-#     print(f"V = 37,000, ε = {e}: at least {low:.2f} nats, e^loss {math.exp(low):.1f}")
-
-# %% [markdown]
-# Without smoothing, more confidence always pays. With it there is a best confidence, and going beyond costs. Most of the lowest
-# loss comes from the other types. Together they get only 0.1, but with the paper's vocabulary $-\ln q$ is 12.8 nats for each, and $0.1 \cdot 12.8$
-# makes 1.28 of the 1.38.
-#
-# The subtraction leaves the gradient as it was, but tensor2tensor's training losses
-# cannot be compared with ours (a deviation from tensor2tensor, not from the paper: see DEVIATIONS.md).
-
-# %% [markdown]
-# So whoever quotes a perplexity must say whether it was measured with smoothing. The paper does not. Its Table 3 has 5.47 with $\epsilon = 0.2$. The
-# exponential of Szegedy's smoothed loss could not be that, since it is at least 13.5; that of tensor2tensor's could, because its floor is 0. But what tensor2tensor
-# reports as perplexity is computed without smoothing, and so is ours.
-
-# %% [markdown]
-# ## The probabilities of a model trained with smoothing
-#
-# The model that comes with the package was trained with $\epsilon = 0.1$. How sure is it of the right tokens of 300 sentences that it
-# has not seen?
-
-# %% tags=["active-ipynb"]
-# model, tokenizer = load()
-# pairs = encode_pairs(tokenizer, read_corpus("bundled", "validation")[:300])
-# batch = collate(pairs)
+# batch = collate(encode_pairs(its_tokenizer, read_corpus("bundled", "validation")[:100]))
 # with torch.no_grad():
-#     logits = model.eval()(batch.source, batch.decoder_input)
-#     log_p = logits.log_softmax(dim=-1)
-# real = batch.gold != 0
-# log_p = log_p.gather(-1, batch.gold[..., None])[..., 0][real]
-# p, wrong = log_p.exp(), (logits.argmax(dim=-1) != batch.gold)[real]
-# ax = plotting.histograms(
-#     {"right tokens": p},
-#     "probability of the right token",
-#     "a model trained with ε = 0.1 stops near 0.9",
-# )
-# ax.set_yscale("log")  # else the few low ones cannot be seen
+#     p = model(batch.source, batch.decoder_input).softmax(dim=-1)
+# p = p.gather(-1, batch.gold[..., None])[..., 0][batch.gold != its_tokenizer.pad_id]
+# near = ((p > 0.85) & (p < 0.95)).double().mean()
+# views.confidence(p)
+
+# %% [markdown]
+# *Nearly all tokens are in one pile at 0.9, where smoothing asked for it.*
 
 # %% tags=["active-ipynb"]
-# near = ((p > 0.85) & (p < 0.95)).double().mean()
-# print(
-#     f"{len(p):,} tokens: {near:.0%} between 0.85 and 0.95, "
-#     f"{(p > 0.95).double().mean():.1%} above; perplexity {(-log_p.mean()).exp():.2f}"
-# )
-# unlikely = (p[wrong] < 0.025).sum()
-# print(
-#     f"another token is likelier {wrong.sum()} times; in {unlikely} of these the "
-#     "right one has under 0.025"
-# )
-# print(f"a model that gives every right token 0.9 has perplexity {1 / 0.9:.2f}")
+# print(f"{near:.0%} of {len(p):,} tokens have between 0.85 and 0.95")
 # assert near > 0.5
 
 # %% [markdown]
-# Most right tokens have a probability near 0.9, as smoothing asks. That alone costs perplexity. Yet each of them would be chosen: a model that
-# always writes the likeliest token needs the right one to be first, no matter how far ahead. (Where it is not first, it stands at the far left about half of the times.)
-
-# %% [markdown]
-# ## In the paper perplexity gets worse and BLEU better
+# ## Let nobody rely on one number
 #
-# Table 3 (row D) has, without smoothing, perplexity 4.67 and BLEU 25.3; with 0.1, 4.92 and 25.8; with 0.2, 5.47 and 25.7. The paper gives
-# one number a row and no spread. In small, [notebook 17](17_variations.ipynb), smoothing makes perplexity worse in every seed of both tables; BLEU differs measurably in neither (longer runs: 25.9 with it, 26.0 without). On Multi30k ([notebook 16](16_translation.ipynb)) it is worth 1.3 BLEU on validation (three seeds, 95% interval 0.8 to 1.8). On test, which was to decide, it is 0.6, and may be chance. Perplexity on 300 validation sentences is *better* with it there (last weights). That training differs from 17's in size, dropout and length; which of them turns perplexity round, we have not separated.
+# The other remedy comes from the other end: it makes it harder to learn by heart. **Dropout** (Srivastava et al., 2014) sets each number of a vector to zero with probability $P_{drop}$, anew in every step of training. What a sentence looks like is different each time, and no part of the model can rely on a single number, because that one may be missing.
+#
+# What is left is divided by $1 - P_{drop}$. Say $x = (3, 6, 9)$ and $P_{drop} = 1/3$, and the 6 is hit: the result is $(4.5, 0, 13.5)$. Why the division? So that the mean stays: each number is kept in two of three cases and is then half as large again.
 
-# %% [markdown]
-# Why should BLEU rise? A tempting explanation is that a model that is not too sure of one word leaves others a chance, which
-# beam search (notebook 15: it compares several whole sentences) can then take. In that case beam search should gain more with smoothing than without.
-# Here are two models of Multi30k, one of each, scored on validation with a beam of 1 (always the likeliest word) and of 4. For a beam of 4 the score depends
-# on a *length penalty*, which makes up for the search's liking for short outputs, so the cell takes the best one:
+
+# %%
+def dropout(x: Tensor, P_drop: float) -> Tensor:
+    """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
+
+    So the mean stays. Layers use `nn.Dropout`, which does this while training and
+    nothing in evaluation. Raises ValueError for a P_drop below 0, or of 1 and more.
+    """
+    if not 0 <= P_drop < 1:
+        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
+    keep = torch.rand_like(x) >= P_drop
+    return x * keep / (1 - P_drop)
+
 
 # %% tags=["active-ipynb"]
-# def without_brevity(row):
-#     """BLEU without its factor for short outputs; nearly, as length leaves out marks."""
-#     return row["validation.bleu"] / math.exp(min(0, 1 - 1 / row["validation.length"]))
-#
-#
-# gains = {}
-# for name in ("multi30k-alpha", "multi30k-no-smoothing-alpha"):
-#     rows = read_rows(name)
-#     one = next(row for row in rows if row["beam"] == 1)
-#     four = max(
-#         (row for row in rows if row["beam"] == 4),
-#         key=lambda row: row["validation.bleu"],
-#     )
-#     gain = four["validation.bleu"] - one["validation.bleu"]
-#     left = without_brevity(four) - without_brevity(one)
-#     epsilon = one["training.epsilon_ls"]
-#     gains[epsilon] = gain
-#     print(
-#         f"ε = {epsilon}: beam 1 {one['validation.bleu']:.2f} BLEU, length "
-#         f"{one['validation.length']:.3f} of the references'; beam 4 {gain:+.2f}, "
-#         f"without BP {left:+.2f}"
-#     )
-# assert gains[0.0] > gains[0.1]
-# print("beam search does not gain more with smoothing")
+# x = torch.tensor([3.0, 6.0, 9.0])
+# for _ in range(3):
+#     print([f"{value:.1f}" for value in dropout(x, 1 / 3)])
+# mean = torch.stack([dropout(x, 1 / 3) for _ in range(10_000)]).mean(dim=0)
+# print("mean of 10,000:", [f"{value:.1f}" for value in mean])
 
 # %% [markdown]
-# It does not: a beam of 4 gains 0.8 BLEU with smoothing and 1.6 without. Most of the difference is length: with a beam of 1 the model without smoothing writes less, and $BP$ takes more from it. Without $BP$ the gains are about 0.5 and 0.7. And the smoothed model is ahead already with a beam of 1. So beam
-# search is not where this model's advantage comes from. It is one run of each, trained in different precisions (bf16 and fp32), so a difference of some tenths may be
-# chance. If smoothing helps BLEU, we do not know why.
+# Where does it act? The paper names two places: on the output of every sub-layer, before it is added to the lane of [chapter 3](03_stacks.ipynb), and on the sum of embedding and position, where the lane begins.
+
+# %% tags=["active-ipynb"]
+# views.dropout_places()
+
+# %% [markdown]
+# *The dots are dropout: it acts on everything that is written to the lane, and on nothing else.*
+#
+# In particular there is none inside a sub-layer, neither on attention weights nor between the two matrices of the feed-forward network; torch's own `nn.Transformer` has both. And there is none when the model is used. `model.eval()` switches it off. If you forget that, you judge a model that lacks a part of its numbers, and you get another answer every time:
+
+# %% tags=["active-ipynb"]
+# small = Transformer(TransformerConfig(600, d_model=64, d_ff=256, N=1, h=4, P_drop=0.3))
+# for mode, name in ((True, "training"), (False, "evaluation")):
+#     small.train(mode)
+#     with torch.no_grad():
+#         once, again = (small(new.source, new.decoder_input) for _ in range(2))
+#     same = "the same" if torch.equal(once, again) else "different"
+#     print(f"{name}: two calls give {same} scores")
+
+# %% [markdown]
+# ## The same training, with either remedy
+#
+# Now back to the 800 sentences. Everything is as before, but one model has dropout of 0.1, and another one smoothing of 0.1; these are the paper's values. (The loss on new sentences is measured without either.)
+
+# %% tags=["active-ipynb"]
+# runs["dropout"] = train(P_drop=0.1)
+# runs["smoothing"] = train(epsilon=0.1)
+# views.two_judges(runs)
+
+# %% [markdown]
+# *Left, dropout's loss still falls when the others have turned, and smoothing's climbs less than the plain one; right, both end a little above it.*
+
+# %% tags=["active-ipynb"]
+# for name, log in runs.items():
+#     loss, right = log[-1]
+#     print(f"{name:10} loss at the end {loss:.2f}, right {right:.0%}")
+# assert max(runs["dropout"][-1][0], runs["smoothing"][-1][0]) < runs["plain"][-1][0]
+
+# %% [markdown]
+# The two remedies do different things. Dropout slows the learning by heart, so that its model needs more rounds and stays useful for longer. Smoothing lets the model learn as fast as before and keeps it from being too sure. In the share of right guesses they differ by little here, and the order changes with the start ([evidence 13.1](evidence/13_regularization.ipynb)). The paper uses both.
+
+# %% [markdown]
+# ## Which judge is right?
+#
+# We began with two judges that disagree, and so does the paper. Its losses are given as **perplexity**, the exponential of the mean loss. Somebody who always hesitates between four equally likely words has perplexity 4. Its translations are judged by **BLEU** (Papineni et al., 2002), which counts how many runs of one to four words an output shares with a human translation, the reference. 100 is a perfect copy, and short outputs are punished ([chapter 15](15_decoding.ipynb) has the formula):
+
+# %% tags=["active-ipynb"]
+# reference = "the small dog sleeps under the old table in the kitchen"
+# outputs = {
+#     "the same": reference,
+#     "one word changed": reference.replace("old", "big"),
+#     "cut short": "the small dog sleeps under the old table",
+# }
+# for name, output in outputs.items():
+#     print(f"{name:17} BLEU {sacrebleu.sentence_bleu(output, [reference]).score:.0f}")
+# p = torch.tensor([1 / 2, 1 / 4, 1 / 8])  # of three right tokens
+# print(f"the perplexity of 1/2, 1/4 and 1/8 is {(-p.log().mean()).exp():.1f}")
+
+# %% [markdown]
+# Perplexity asks *how sure* the model is of each right word. BLEU asks only what it writes, and a search writes the likeliest words, however narrow their lead. Guess what smoothing does to either. These are the paper's own numbers (Table 3, rows D):
+#
+# | | perplexity (lower is better) | BLEU (higher is better) |
+# |---|---|---|
+# | no smoothing | 4.67 | 25.3 |
+# | $\epsilon = 0.1$ | 4.92 | 25.8 |
+# | $\epsilon = 0.2$ | 5.47 | 25.7 |
+# | no dropout | 5.77 | 24.6 |
+#
+# Smoothing makes the paper's perplexity worse, and its BLEU better: the two judges disagree again. Dropout helps both. The differences of smoothing are small, however, and the paper has one training for each row. In our own trainings BLEU goes either way, 1.3 better in one recipe and 0.8 worse in another on validation, and on test we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
+
+# %% [markdown]
+# ## What to keep
+#
+# - The gradient of the loss is p minus q, so with a one-hot target a model is pushed to be surer for ever.
+# - Label smoothing asks for 0.9 instead of 1, and dropout disturbs everything that is written to the lane; both act in training only.
+# - A loss measures how sure a model is as well as how right; look at its answers, too.
 
 # %% [markdown]
 # ## Exercises
 #
-# Replace `...` by your own lines and run the cell; it says what is wrong, or "right".
+# **1. By hand.** Of three words the model gives the right one 0.7, the second 0.2 and the third 0.1. Take $\epsilon = 0.3$. What is the target $q$, and which way is each score pushed? Which probabilities would end the pushing?
 #
-# **1.** Write dropout as a layer would need it. `noise` has the shape of `x` and holds random numbers from 0 to 1: drop where
-# it is below `P_drop`. In evaluation, `x` stays as it is.
-
-# %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.regularization import check_drop
+# <details><summary>Answer</summary>
 #
-#
-# def drop(x, noise, P_drop, training):
-#     """x and noise of one shape -> the same shape"""
-#     ...
-#
-#
-# check_drop(drop)
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def drop(x, noise, P_drop, training):
-#     if not training:
-#         return x
-#     kept = torch.where(noise < P_drop, 0.0, x)
-#     return kept / (1 - P_drop)
-# ```
-#
-# Because the division happens in training, evaluation needs no correction. (Srivastava et al. instead multiplied the weights by
-# $1 - P_{drop}$ in evaluation.)
+# $q = (0.7 + 0.1,\ 0.1,\ 0.1) = (0.8, 0.1, 0.1)$, so the gradient $p - q$ is $(-0.1, 0.1, 0)$. The first score is pushed up, the second down, and the third is left alone, for the moment: as soon as the others move, its probability moves, too. The pushing ends at $(0.8, 0.1, 0.1)$, and there it stays.
 # </details>
 #
-# **2.** Write tensor2tensor's loss: $1 - \epsilon$ on gold, $\epsilon / (V - 1)$ on each other type, minus the smallest loss that
-# these targets allow, averaged over the predictions.
+# **2. In code.** The authors' own program, tensor2tensor, smooths a little differently. The gold token gets $1 - \epsilon$, each of the $V - 1$ others gets $\epsilon/(V-1)$, and from the loss it subtracts the smallest loss that these targets allow, so that a perfect model has 0. Write it, averaged over the predictions.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.regularization import check_tensor2tensor_loss
 #
 #
 # def tensor2tensor_loss(logits, gold, epsilon):
-#     """logits (n, V), gold (n,) ids, epsilon above 0 -> a number, in nats"""
+#     """logits (n, V), gold (n,) ids, epsilon above 0 -> a number, in nats."""
 #     ...
 #
 #
@@ -544,39 +420,14 @@ def confident_logits(p: torch.Tensor, V: int) -> torch.Tensor:
 #     return (losses - lowest).mean()
 # ```
 #
-# What is left is the Kullback-Leibler divergence between the targets and the model.
+# What is left is called the Kullback-Leibler divergence of the model from the targets. The subtraction does not change the gradient ([evidence 13.2](evidence/13_regularization.ipynb)).
 # </details>
 #
-# **3.** Write the perplexity of a model on several batches: each is a pair of tensors of one shape, the losses of all places in nats,
-# and a mask that is True at real tokens. Batches differ in their number of real tokens.
-
-# %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.regularization import check_perplexity
+# **3. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague says that this is impossible, so there must be a bug. Find two reasons why there need not be one.
 #
+# <details><summary>Answer</summary>
 #
-# def perplexity(batches):
-#     """[(losses (B, T), real (B, T)), ...] -> a number"""
-#     ...
-#
-#
-# check_perplexity(perplexity)
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def perplexity(batches):
-#     total = tokens = 0
-#     for losses, real in batches:
-#         total += losses[real].sum()
-#         tokens += real.sum()
-#     return (total / tokens).exp()
-# ```
-#
-# The exponential comes last, once. A mean of the batches' means would give a token in a small batch more weight than one in a large batch.
+# The training loss is measured with smoothed targets, so it cannot fall below a floor that is well above zero (1.38 nats with 37,000 entries), while the validation loss has one-hot targets and no floor. And it is measured with dropout at work, by a model that lacks a part of its numbers; validation has them all. To compare the two fairly, measure both in evaluation mode and without smoothing. Only then is a training loss *above* validation's a reason to look for a bug.
 # </details>
-
-# %% [markdown]
-# ## Next
 #
-# [14 Training](14_training.ipynb) puts model, batches, optimizer and loss into one loop.
+# **Next.** Data, optimizer and loss are ready. [Chapter 14](14_training.ipynb) puts them into twenty lines.

@@ -35,7 +35,7 @@ import torch
 
 from transformer.core.files import existing
 from transformer.core.silence import silence
-from transformer.data import SPECIALS, WORD
+from transformer.corpora.tokenizer import SPECIALS, WORD
 
 # %% [markdown]
 # The next cell holds what only the pictures and checks below need. It does not become part of the module.

@@ -8,7 +8,8 @@ import torch
 
 from transformer.bench.settings import QUICK
 from transformer.corpora import read_corpus
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import encode_pairs
 from transformer.fast import FAST
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.training import fast_training

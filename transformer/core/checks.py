@@ -164,6 +164,17 @@ def check_whole(name: str, value: Any, least: int, most: int) -> None:
         raise ValueError(f"{name} must be at most {most}, not {value}")
 
 
+def check_from_one(**numbers: float) -> None:
+    """ValueError, naming them all, where one of some numbers is below 1."""
+    if min(numbers.values()) < 1:
+        *names, last = numbers
+        *values, value = numbers.values()
+        raise ValueError(
+            f"{', '.join(names)} and {last} must be at least 1, "
+            f"not {', '.join(map(str, values))} and {value}"
+        )
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """ValueError, naming the choices, for another value."""
     choices = tuple(choices)

@@ -23,7 +23,7 @@ class Pronoun:
 class Example:
     """A pair of the bundled corpus with its gold annotation.
 
-    Words are what `transformer.data.WORD` finds. alignment holds (English word, German word) index
+    Words are what `transformer.corpora.tokenizer.WORD` finds. alignment holds (English word, German word) index
     pairs; pronouns holds pairs of `Pronoun`, English and German.
     """
 

@@ -16,7 +16,7 @@ import torch
 
 from transformer.corpora import Example, read_bundled
 from transformer.corpora.bundled import BUNDLED_SPLITS
-from transformer.data import WORD
+from transformer.corpora.tokenizer import WORD
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold, head_scores

@@ -17,7 +17,7 @@ import numpy as np
 
 from transformer.corpora import corpus_paths, read_corpus
 from transformer.corpora.splits import fold, tatoeba_lines
-from transformer.data import WORD, Tokenizer
+from transformer.corpora.tokenizer import WORD, Tokenizer
 from transformer.experiments.runner import Job, run_command, run_jobs
 
 SEED = 2017

@@ -14,7 +14,8 @@ import torch
 
 from transformer.core.records import read_rows
 from transformer.corpora import read_aligned, read_bundled
-from transformer.data import WORD, collate, encode_pairs
+from transformer.corpora.tokenizer import WORD
+from transformer.data import collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.fast.model import Transformer
 from transformer.models import gold, head_scores

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from transformer.corpora import read_bundled
-from transformer.data import WORD
+from transformer.corpora.tokenizer import WORD
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models.maps import all_maps
 from transformer.models.pretrained import load

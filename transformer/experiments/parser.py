@@ -21,9 +21,10 @@ from transformer.core.files import write_file, write_json
 from transformer.core.records import read_rows, write_rows
 from transformer.core.weights import count_parameters
 from transformer.corpora import corpus_paths, read_corpus
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.corpora.treebanks import craft_texts, trees_in
 from transformer.corpora.trees import Tree, is_leaf, leaves_of
-from transformer.data import Tokenizer, encode_pairs
+from transformer.data import encode_pairs
 from transformer.experiments.charts import Grammar, likeliest, read_grammar
 from transformer.experiments.parser_differences import COMMAND, differences
 from transformer.experiments.rows import thin

@@ -30,7 +30,7 @@ from transformer.core.checks import Diverged
 from transformer.core.files import git_commit, prepare_folder, write_json
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.records import flatten, read_rows, write_rows
-from transformer.data import Tokenizer
+from transformer.corpora.tokenizer import Tokenizer
 from transformer.experiments.choosing import best_rates
 from transformer.experiments.rows import public, row_of
 from transformer.hardware import choose_device

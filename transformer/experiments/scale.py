@@ -26,7 +26,8 @@ from pathlib import Path
 import torch
 
 from transformer.corpora import read_parallel, stream_parallel
-from transformer.data import Tokenizer, collate, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import collate, encode_pairs
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.hardware import peak_memory

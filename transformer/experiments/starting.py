@@ -23,7 +23,8 @@ from transformer.core.analysis import beside
 from transformer.core.files import write_file
 from transformer.core.records import flatten, read_rows, write_rows
 from transformer.corpora import stream_corpus
-from transformer.data import Tokenizer, collate, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import collate, encode_pairs
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of, slug
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import TransformerConfig

@@ -35,6 +35,7 @@ from transformer.core.scores import (
     scores,
 )
 from transformer.corpora import stream_corpus
+from transformer.corpora.windows import lengths_of
 from transformer.data import encode_pairs
 from transformer.experiments import runner
 from transformer.experiments.choosing import best_of, next_rates
@@ -48,7 +49,6 @@ from transformer.models.families import parameters_of
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
-from transformer.runs.batches import lengths_of
 from transformer.runs.experiment import Experiment, stream_pairs
 from transformer.runs.folder import read_log
 from transformer.runs.recipes import recipe

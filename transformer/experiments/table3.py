@@ -18,7 +18,8 @@ from transformer.core.files import write_file
 from transformer.core.scores import bleu, ngram_counts
 from transformer.core.weights import load_parameters, load_weights
 from transformer.corpora import corpus_named, stream_corpus
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import encode_pairs
 from transformer.experiments.grammar import grammar
 from transformer.experiments.questions import QUESTIONS
 from transformer.experiments.runner import Job, run_jobs, settings_of, train_and_score

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformer.core.checks import check_sentences, check_texts, sides_of
 from transformer.core.protocol import check_plain
 from transformer.core.white_space import is_blank, normalised
-from transformer.data import WORD
+from transformer.corpora.tokenizer import WORD
 from transformer.models.checkpoint import plain
 from transformer.models.maps import AttentionMaps, attention_maps
 
@@ -22,7 +22,7 @@ class Alignment:
     """The words of a sentence and of its translation, and which belong together.
 
     links: (i, j), counted from 0 and in the order of j: target[j] looks most at source[i]. Words
-    are runs of letters and digits, and single marks (`transformer.data.WORD`). Printed, it is
+    are runs of letters and digits, and single marks (`transformer.corpora.tokenizer.WORD`). Printed, it is
     "The→Die cat→Katze".
     """
 

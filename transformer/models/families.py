@@ -52,7 +52,7 @@ FAMILIES = {
 
 # what a tokenizer.json says it is, and the class that reads it; one that says nothing is the first
 TOKENIZERS: dict[str, type | str] = {
-    "bytes": "transformer.data:Tokenizer",
+    "bytes": "transformer.corpora.tokenizer:Tokenizer",
     "marian": "transformer.models.pieces:SentencePieces",
     "gpt2": "transformer.models.pieces:GPT2Pieces",
 }

@@ -1,6 +1,6 @@
 """What the bundled corpus's grammar knows about its words, to ask a trained model about (19).
 
-Places are word indices, as in `Example`; words are those of `transformer.data.WORD`.
+Places are word indices, as in `Example`; words are those of `transformer.corpora.tokenizer.WORD`.
 """
 
 import csv
@@ -15,7 +15,8 @@ from torch import Tensor
 from transformer.core.files import data_folder
 from transformer.corpora import Example, Pronoun
 from transformer.corpora.bundled import partners
-from transformer.data import WORD, Batch, collate, encode_pairs, pad
+from transformer.corpora.tokenizer import WORD
+from transformer.data import Batch, collate, encode_pairs, pad
 from transformer.models.maps import words_and_groups
 
 POSSESSIVES = {"its", "his", "her", "their", "my", "our", "your"}

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from transformer.core.checks import check_choice
-from transformer.data import WORD, collate, encode_pairs
+from transformer.corpora.tokenizer import WORD
+from transformer.data import collate, encode_pairs
 from transformer.models.recording import cache, names
 
 KINDS = ("encoder", "decoder", "cross")

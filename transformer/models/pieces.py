@@ -13,7 +13,7 @@ from pathlib import Path
 
 from transformer.core.checks import check_ids_given, check_texts
 from transformer.core.files import existing, read_json, readable_as
-from transformer.data import WORD, BytePairs
+from transformer.corpora.tokenizer import WORD, BytePairs
 
 
 def whole_number(message: bytes, place: int) -> tuple[int, int]:

@@ -37,7 +37,7 @@ from transformer.core.weights import (
     load_weights,
     save_weights,
 )
-from transformer.data import PRE_TOKEN, SPECIALS, Tokenizer
+from transformer.corpora.tokenizer import PRE_TOKEN, SPECIALS, Tokenizer
 from transformer.fast.attention import (
     kernel_attention,
     scaled_dot_product_attention,

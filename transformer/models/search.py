@@ -18,7 +18,8 @@ from transformer.core.checks import (
 )
 from transformer.core.protocol import check_plain, check_sequence_model, longest_source
 from transformer.core.white_space import is_blank, normalised
-from transformer.data import WORD, pad
+from transformer.corpora.tokenizer import WORD
+from transformer.data import pad
 from transformer.decoding import Hypothesis
 from transformer.fast.packed import packed
 from transformer.fast.search import (

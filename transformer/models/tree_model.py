@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from transformer.attention import causal_mask
 from transformer.core.state import DecoderState
-from transformer.data import SPECIALS, BytePairs, train_bpe
+from transformer.corpora.tokenizer import SPECIALS, BytePairs, train_bpe
 from transformer.embeddings import Projection
 from transformer.fast.embeddings import Embedding
 from transformer.fast.model import Parts, Transformer, TransformerConfig

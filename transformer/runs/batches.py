@@ -3,19 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from transformer import data
-from transformer.corpora.windows import windows
-from transformer.data import similar_batches
+from transformer.corpora.windows import random_numbers, similar_orders
+from transformer.data import fill_batches
 from transformer.training import epoch_seed
-
-
-def lengths_of(encoded, rows) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of the sources and of the targets of some encoded pairs."""
-    if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
-        return encoded.lengths(np.asarray(rows))
-    return data.lengths_of(encoded, rows)
 
 
 def epoch_batches(
@@ -33,11 +23,11 @@ def epoch_batches(
         )
     if not len(encoded):
         raise ValueError("no sentence pairs to make batches of")
-    chance = data.random_numbers(seed)
-    for rows in windows(len(encoded), chance):
-        batches = similar_batches(*lengths_of(encoded, rows), batch_tokens, chance)
-        order = chance.permutation(len(batches))
-        yield from (rows[batches[i]].tolist() for i in order[skip:])
+    chance = random_numbers(seed)
+    for order, lengths in similar_orders(encoded, chance):
+        batches = fill_batches(order, lengths, batch_tokens)
+        mixed = chance.permutation(len(batches))
+        yield from (batches[i] for i in mixed[skip:])
         skip = max(0, skip - len(batches))
 
 

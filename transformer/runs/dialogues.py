@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from transformer.corpora.bundled import Example, partners
-from transformer.data import WORD
+from transformer.corpora.tokenizer import WORD
 
 TRANSLATE = {
     "de": ("Translate into German: {}", "In German: {}"),

@@ -19,8 +19,8 @@ import numpy as np
 
 from transformer.corpora import corpus_paths, stream_corpus
 from transformer.corpora.download import download_folder, sha256_of, sum_of
+from transformer.corpora.windows import lengths_of
 from transformer.data import encode_pairs
-from transformer.runs.batches import lengths_of
 
 PART = 10_000  # pairs encoded, and held in memory, at a time
 ENCODED_FILES = ("tokens.bin", "offsets.bin")

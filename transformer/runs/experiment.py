@@ -14,7 +14,8 @@ from transformer.corpora import (
     stream_corpus,
     stream_parallel,
 )
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import encode_pairs
 from transformer.models.pretrained import folder_named, read_config
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out

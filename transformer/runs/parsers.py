@@ -5,8 +5,9 @@ import math
 from tqdm import tqdm
 
 from transformer.corpora import read_corpus, stream_corpus
+from transformer.corpora.tokenizer import WORD
 from transformer.corpora.trees import leaves_of
-from transformer.data import WORD, encode_pairs
+from transformer.data import encode_pairs
 from transformer.models.evalb import score_trees, summary
 from transformer.parsing import (
     UNKNOWN,

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.corpora.windows import lengths_of
+from transformer.data import encode_pairs
 from transformer.fast.model import TransformerConfig
 from transformer.models.families import parameters_of
 from transformer.models.pretrained import check_memory
-from transformer.runs.batches import epochs_in_memory, lengths_of
+from transformer.runs.batches import epochs_in_memory
 from transformer.runs.monitor import clock
 from transformer.runs.recipes import shared_out
 from transformer.runs.training import TrainingConfig

@@ -24,7 +24,9 @@ from transformer.core.interrupt import Interrupted
 from transformer.core.protocol import About
 from transformer.core.scores import bleu
 from transformer.core.weights import count_parameters, load_parameters
-from transformer.data import Tokenizer, encode_pairs
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.corpora.windows import lengths_of
+from transformer.data import encode_pairs
 from transformer.fast.packed import compile_stacks
 from transformer.fast.training import fast_training
 from transformer.hardware import allow_tf32, choose_device
@@ -39,7 +41,7 @@ from transformer.models.pretrained import (
     save,
 )
 from transformer.models.search import translate
-from transformer.runs.batches import epochs_in_memory, lengths_of
+from transformer.runs.batches import epochs_in_memory
 from transformer.runs.encoded import check_pairs, fitting
 from transformer.runs.experiment import (
     Experiment,
