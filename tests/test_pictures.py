@@ -94,7 +94,7 @@ PICTURES = {
         {"stem": 0.9, "ending": 0.9},
     ),
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
-    "shift_rotation": lambda: views.shift_rotation(shift_matrix(3, 8), 3),
+    "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),
     "nearness": lambda: views.nearness([-1, 0, 1], {"a": [0, 2, 0], "b": [2, 0, 0]}),
     "looks_back": lambda: views.looks_back(EYE, WORDS),
     "stripes": lambda: views.stripes({"sines": EYE, "learned": torch.randn(4, 4)}),

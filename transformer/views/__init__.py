@@ -65,7 +65,7 @@ HOMES = {
         "looks_back",
         "nearness",
         "rows_of_positions",
-        "shift_rotation",
+        "rotations",
         "stripes",
     ],
     "clockwork": ["clocks", "rotary"],
