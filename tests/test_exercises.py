@@ -28,8 +28,6 @@ from transformer.teaching.exercises.variations import check_holm, holm
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
-    "decoder_loss": ("losses[gold != 0].mean()", "losses.mean()"),
-    "accumulated": ("tokens / total", "1 / len(parts)"),
     "stops": ("if number - best", "if len(losses) - best"),
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
@@ -61,9 +59,7 @@ MISTAKES = {
     "receptive_field": ("field + (k - 1) * gap", "field + k * gap"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
-    "beam_step": ("(log_p + more,", "(more,"),
-    "tie": ("log_q / log_p", "log_p / log_q"),
-    "brevity": ("min(0, 1 - r / c)", "1 - r / c"),
+    "varied_step": ("[:2]", ""),
     "segment": ("joined[-1] == left and ", ""),
     "kept": ("shorter > 0 and longer <= most", "longer <= most"),
     "filled": ("max(lengths[j] for j in batches[-1] + [i])", "length"),

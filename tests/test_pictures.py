@@ -28,13 +28,41 @@ SECOND_EDITION = [
     "06_embeddings",
     "07_positions",
     "08_model",
+    "14_training",
+    "15_decoding",
     "16_translation",
     "19_visualization",
     "evidence/16_translation",
 ]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
+BLEUS = {1: 43.8, 4: 44.5}
 PICTURES = {
+    "shift": lambda: views.shift(WORDS),
+    "leak": lambda: views.leak(WORDS, place=1),
+    "three_trainings": lambda: views.three_trainings(
+        {"A": [2.0] * 30, "B": [1.0] * 30}, {"A": ("a", False), "B": ("b", True)}
+    ),
+    "strange_sources": lambda: views.strange_sources(
+        {"untrained": [(5.0, 5.0)], "A": [(0.01, 0.3), (0.02, 4.0), (0.01, 2.0)]}
+    ),
+    "keeping": lambda: views.keeping([10, 20, 30], [3, 2, 1], [3.1, 2.5, 2.9], best=20),
+    "mean_of_means": lambda: views.mean_of_means([[3, 3], [1] * 8]),
+    "reading_begins": lambda: views.reading_begins(
+        {"one": [{"update": 1, "validation_loss": 5.0, "strange_loss": 5.1}] * 2}
+    ),
+    "sure": lambda: views.sure(["B", "ad", "et"], [-0.1, -2.5, -1.1]),
+    "falling": lambda: views.falling(
+        {"short": [-1.0, -6.0], "long": [-0.4] * 20}, {"long": [(12, "word")]}
+    ),
+    "cache": lambda: views.cache(WORDS),
+    "bleu_runs": lambda: views.bleu_runs("a red red fox", "the red fox runs"),
+    "beam_width": lambda: views.beam_width({"none": BLEUS}, {"none": BLEUS}),
+    "alphas": lambda: views.alphas(
+        {"captions": {0.0: 39.4, 0.6: 39.8, 1.6: 40.4, 2.2: 33.7}}
+    ),
+    "averaging": lambda: views.averaging([200, 400], [85.0, 86.0], 89.0),
+    "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),
     "circuit_diagram": views.circuit_diagram,
     "crossing": lambda: views.crossing(
         AttentionMaps(
@@ -63,7 +91,7 @@ PICTURES = {
         {"stem": 0.9, "ending": 0.9},
     ),
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
-    "shift": lambda: views.shift(shift_matrix(3, 8), 3),
+    "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),
     "nearness": lambda: views.nearness([-1, 0, 1], {"a": [0, 2, 0], "b": [2, 0, 0]}),
     "looks_back": lambda: views.looks_back(EYE, WORDS),
     "stripes": lambda: views.stripes({"sines": EYE, "learned": torch.randn(4, 4)}),

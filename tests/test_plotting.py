@@ -215,9 +215,6 @@ def test_words_of_diagrams_and_trees():
     assert described(
         diagrams.flow(boxes, [("a", "b")], plotting.new_axes())
     ).startswith("Written in it: first; second box")
-    assert described(
-        trees.hypotheses({("a",): 0.5, ("a", "b"): 0.25}, [("a",)], "<s>")
-    ) == ("Written in it: <s>; a  50.0%; b  25.0%.")
 
 
 def test_words_stay_few():

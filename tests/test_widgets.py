@@ -26,7 +26,8 @@ from transformer.models.maps import attention_maps
 from transformer.models.recording import cache
 from transformer.positions import rotate, sinusoids
 from transformer.stacks import LayerNorm
-from transformer.views import clockwork, widgets
+from transformer.views import beam, clockwork, widgets
+from transformer.views.beam import beam_tree
 from transformer.views.clockwork import clocks, rotary
 from transformer.views.embeddings import temperature
 from transformer.views.feed_forward import kinks
@@ -79,6 +80,7 @@ MAKERS = {
     "rotary": rotary,
     "kinks": wave_and_lines,
     "temperature": chances,
+    "beam_tree": lambda: badete(),
 }
 all_widgets = pytest.mark.parametrize("name", MAKERS)
 
@@ -86,6 +88,28 @@ all_widgets = pytest.mark.parametrize("name", MAKERS)
 def his(x=X, **changed) -> Widget:
     given = {"words": WORDS, "x": x, **MATRICES, "word": "his"}
     return one_word(**given | {"asks": ASKS, "gives": GIVES} | changed)
+
+
+NEXT = {  # how likely the next tokens are: after the last one, whatever came before
+    1: {3: 0.92, 4: 0.01, 5: 0.02},
+    3: {6: 0.08, 7: 0.05, 5: 0.02},
+    6: {8: 0.32, 9: 0.1},
+    7: {9: 0.95, 8: 0.01},
+}
+PIECES = dict(enumerate("<p> <s> </s> B Ver Br ad ade et te eine".split()))
+
+
+def next_of_table(alive, K):
+    longer = [
+        (log_p + math.log(p), [*tokens, token])
+        for log_p, tokens in alive
+        for token, p in NEXT.get(tokens[-1], {10: 0.9}).items()
+    ]
+    return sorted(longer, reverse=True)[: K + 1]
+
+
+def badete(**changed) -> Widget:
+    return beam_tree(next_of_table, PIECES.get, **changed)
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +289,36 @@ def test_the_page_cools_and_warms_as_python_does(node, shown, degree):
     assert_same((logits / degree).softmax(dim=0), theirs)
 
 
+@pytest.mark.parametrize("K", [1, 2, 3, 4])
+def test_the_page_keeps_the_beginnings_that_python_keeps(node, shown, K):
+    data = data_of(shown["beam_tree"])
+    expression = (
+        "(levels => [levels.map(level => level.map(({p, path}) => [p, path])),"
+        " M.rowsOf(levels)])(M.levelsOf(given.table, given.K, given.steps))"
+    )
+    theirs, rows = node("beam_tree", expression, data | {"K": K})
+    table = beam.table_of(next_of_table, begin=1, steps=4)
+    ours = beam.levels_of(table, K, steps=4)
+    assert [len(level) for level in theirs] == [len(level) for level in ours]
+    for level, expected in zip(theirs, ours):
+        assert [tuple(path) for _, path in level] == [path for _, path in expected]
+        log_ps = torch.tensor([p for p, _ in expected], dtype=torch.double)
+        assert_same(log_ps, [p for p, _ in level])
+    named = {",".join(map(str, path)): row for path, row in beam.rows_of(ours).items()}
+    assert rows == named
+
+
+@pytest.mark.parametrize("p", [0.0, -0.0797, -2.617, -7.5, -7.7, -20.0])
+def test_shares_are_written_alike(node, p):
+    assert node("beam_tree", "M.percent(given.p)", {"p": p}) == beam.percent(p)
+
+
+def test_a_beam_of_one_is_greedy_and_one_of_two_is_not():
+    table = beam.table_of(next_of_table, begin=1, steps=3)
+    assert beam.levels_of(table, 1, 3)[-1][0][1] == (3, 6, 8)
+    assert beam.levels_of(table, 2, 3)[-1][0][1] == (3, 7, 9)
+
+
 # What is refused
 
 
@@ -311,6 +365,12 @@ def test_one_word_refuses_what_does_not_fit(changed, said):
 def test_other_widths_are_refused(d_ks):
     with pytest.raises(ValueError, match="powers of two from 1 to 1024"):
         saturation(d_ks)
+
+
+@pytest.mark.parametrize("K", [0, 5])
+def test_other_beams_are_refused(K):
+    with pytest.raises(ValueError, match="K must be from 1 to 4"):
+        badete(K=K)
 
 
 # What a notebook keeps
@@ -623,6 +683,23 @@ def test_a_slider_warms_the_words(opened, shown):
     browser.press("Tab", "End")
     assert text_of(browser, "output") == "10"
     assert "1.2 times as likely" in text_of(browser, ".result")
+
+
+@needs_browser
+def test_keys_move_the_beam(opened, shown):
+    browser = opened(shown["beam_tree"].page, 360)
+    assert "With K = 2, “B ade te eine” leads after 4 steps" in text_of(
+        browser, ".result"
+    )
+    browser.press("Tab", "Home")
+    assert text_of(browser, "output") == "1"
+    assert "“B ad et eine” leads" in text_of(browser, ".result")
+    assert "greedy search" in text_of(browser, ".result")
+    kept = texts_of(browser, ".node.kept b")
+    assert kept == ["start", "B", "ad", "et", "eine"]
+    browser.press("End")
+    assert text_of(browser, "output") == "4"
+    assert browser.run("document.documentElement.scrollWidth") == 360
 
 
 @needs_browser

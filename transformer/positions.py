@@ -215,7 +215,7 @@ def shift_matrix(k: int, d_model: int) -> Tensor:
 
 
 # %% tags=["active-ipynb"]
-# views.shift(shift_matrix(3, d_model=8), steps=3)
+# views.rotations(shift_matrix(3, d_model=8), steps=3)
 
 # %% [markdown]
 # *Each hand has a square of its own: hand 0 turns by 3 radians, almost half a turn, and hand 3 by 0.003, which leaves it as it was.*

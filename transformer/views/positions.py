@@ -48,7 +48,7 @@ def rows_of_positions(table):
     return figure
 
 
-def shift(matrix, steps):
+def rotations(matrix, steps):
     """The matrix that moves each hand some positions on, with its numbers."""
     d_model = len(matrix)
     figure, axes = panels(4.9, 4.2)

@@ -53,25 +53,6 @@ def seeds(ax, groups, curve, ylabel, title):
     ax.grid(axis="y")
 
 
-def print_differences(rows, centre):
-    """Each row around a centre: use minus the centre's, after all updates and at an equal loss."""
-    print(
-        f'{"changed":28} started  use minus "{centre}"\'s, 95% interval{"at equal loss":>43}'
-    )
-    for row in (
-        row for row in rows if (row["what"], row["centre"]) == ("difference", centre)
-    ):
-        low, high, p, at_loss = (
-            row.get(name)
-            for name in ("use.low", "use.high", "use.p", "use_at_loss.difference")
-        )
-        print(
-            f"{row['row']:28} {row['started']} of {row['seeds']} {row['use.difference']:+7.2f}"
-            f"  ({low:+.2f} to {high:+.2f})  p {p:<8.2g} {row['verdict']:12}",
-            f"{at_loss:+.2f}, p {row['use_at_loss.p']:.2g}" if at_loss else "",
-        )
-
-
 def print_signs(rows, columns=("sign.collapsed", "sign.even", "sign.vanished")):
     """How many of the runs that started, and of those that did not, bear each sign."""
     for started in (False, True):

@@ -1,0 +1,261 @@
+"""The pictures of chapter 14: the shift, the leak, three trainings, what the source is
+worth, which weights to keep, a mean of means."""
+
+from matplotlib.patches import Rectangle
+
+from transformer.views.labels import label_ends
+from transformer.views.shapes import arrow
+from transformer.views.style import (
+    DARK,
+    GREY,
+    IDEAS,
+    INK,
+    LIGHT,
+    WARNING,
+    canvas,
+    panels,
+    without_frame,
+)
+
+BLUE = IDEAS["attention"]
+MIDDLE = {"ha": "center", "va": "center"}
+
+
+def two_rows(ax, words):
+    """What a decoder reads, and below it what it is asked for."""
+    reads, asked = ["(begin)", *words], [*words, "(end)"]
+    ax.text(-0.75, 1.3, "reads", ha="right", va="center", weight="bold")
+    ax.text(-0.75, 0, "is asked for", ha="right", va="center", weight="bold")
+    for place, (word, answer) in enumerate(zip(reads, asked)):
+        ax.text(place, 1.3, word, **MIDDLE)
+        ax.text(place, 0, answer, color=DARK["attention"], weight="bold", **MIDDLE)
+    return reads, asked
+
+
+def shift(words):
+    """Every word of a target is a question: what the decoder reads, and what it is asked
+    for."""
+    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.3, 1.65), 0.86)
+    reads, asked = two_rows(ax, words)
+    for place in range(len(reads)):
+        arrow(ax, (place, 1.08), (place, 0.24), colour=BLUE)
+    figure.alternative = (
+        f"The decoder reads {' '.join(reads)}. Below each word is the next one, which it "
+        f"is asked for: {' '.join(asked)}."
+    )
+    return figure
+
+
+def leak(words, place):
+    """Why a decoder without a mask need not think: the answer to the question at a place
+    is among the words that it reads. Above in training, below when it writes."""
+    n = len(words) + 1
+    figure, ax = canvas((-2.3, n - 0.4), (-3.6, 2.5), 0.86)
+    reads, _ = two_rows(ax, words)
+    ax.text(-2.3, 2.2, "in training", color=GREY, va="center")
+    for other in range(n):
+        allowed = other <= place
+        line = dict(color=BLUE if allowed else LIGHT, lw=1.3 if allowed else 1.0)
+        if other == place + 1:
+            line = dict(color=WARNING, lw=2.2)
+        ax.plot([other, place], [1.08, 0.26], zorder=0, **line)
+    ax.add_patch(
+        Rectangle((place + 0.52, 1.02), 0.96, 0.56, fc="none", ec=WARNING, lw=1.6)
+    )
+    text = "the answer"
+    ax.text(place + 1, 1.82, text, color=WARNING, weight="bold", **MIDDLE)
+    while_writing(ax, reads, place)
+    figure.alternative = (
+        f"In training the question after “{reads[place]}” has its answer, “{words[place]}”, "
+        "among the words that are read, one place to the right. When the model writes, "
+        "that place is empty."
+    )
+    return figure
+
+
+def while_writing(ax, reads, place):
+    """The lower half of `leak`: what has been written up to a place, and nothing behind
+    it."""
+    ax.text(-2.3, -1.2, "when it writes", color=GREY, va="center")
+    ax.text(-0.75, -1.9, "has read", ha="right", va="center", weight="bold")
+    ax.text(-0.75, -3.2, "is asked for", ha="right", va="center", weight="bold")
+    for other, word in enumerate(reads[: place + 1]):
+        ax.text(other, -1.9, word, **MIDDLE)
+        ax.plot([other, place], [-2.12, -2.94], color=BLUE, lw=1.3, zorder=0)
+    gap = Rectangle((place + 0.52, -2.18), 0.96, 0.56, fc="none", ec=WARNING, lw=1.6)
+    gap.set_linestyle((0, (3, 2)))
+    ax.add_patch(gap)
+    ax.text(place + 1, -1.9, "nothing", color=WARNING, style="italic", **MIDDLE)
+    ax.text(place, -3.2, "?", color=DARK["attention"], weight="bold", **MIDDLE)
+
+
+def three_trainings(losses, outputs, smooth=10):
+    """Training losses on a log scale, with what each model writes at its end.
+
+    losses: {name: [a loss an update]}, drawn as means of `smooth` updates; outputs:
+    {name: (what it writes, whether that is right)}.
+    """
+    figure, axes = panels(7.4, 3.6)
+    ax = axes[0, 0]
+    said = []
+    for name, values in losses.items():
+        written, right = outputs[name]
+        colour = BLUE if right else WARNING
+        means = [
+            sum(values[i : i + smooth]) / smooth
+            for i in range(0, len(values) - smooth + 1, smooth)
+        ]
+        places = range(smooth // 2, len(values), smooth)
+        label = f"{name}: {written}"
+        ax.plot(list(places)[: len(means)], means, color=colour, label=label)
+        said.append(f"{name} from {means[0]:.1f} to {means[-1]:.3f}, writes: {written}")
+    ax.set(yscale="log", xlim=(0, None), xlabel="update")
+    ax.set_ylabel("training loss, nats per word")
+    ticks = [10, 1, 0.1, 0.01]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.grid(axis="y")
+    label_ends(ax)
+    figure.alternative = f"Three falling losses. {'; '.join(said)}."
+    return figure
+
+
+def strange_sources(losses):
+    """Held-out loss with a sentence's own source and with another's.
+
+    losses: {model: [(own, strange), ... a pair a training]}; a bar is the middle one.
+    """
+    figure, axes = panels(7.4, 3.1)
+    ax = axes[0, 0]
+    said = []
+    for place, (name, pairs) in enumerate(losses.items()):
+        for side, colour in ((0, BLUE), (1, GREY)):
+            values = sorted(pair[side] for pair in pairs)
+            middle = values[len(values) // 2]
+            x = place + (side - 0.5) * 0.38
+            ax.bar(x, middle, 0.34, color=colour, alpha=1 if side == 0 else 0.6)
+            if len(values) > 1 and side:
+                ax.plot([x] * len(values), values, "o", color=INK, ms=4, zorder=3)
+            text = f"{middle:.2f}" if middle >= 0.05 else f"{middle:.3f}"
+            ax.text(x, max(values) + 0.12, text, ha="center", size=9.5, color=colour)
+        own, strange = (sorted(side)[len(pairs) // 2] for side in zip(*pairs))
+        said.append(f"{name} {own:.3f} and {strange:.2f}")
+    ax.set_xticks(range(len(losses)), list(losses))
+    ax.set_yticks([])
+    ax.margins(y=0.1)
+    without_frame(ax)
+    top = {"transform": ax.transAxes, "weight": "bold", "va": "bottom"}
+    ax.text(0.0, 1.05, "own source", color=BLUE, **top)
+    ax.text(0.2, 1.05, "another sentence's source", color=GREY, **top)
+    ax.set_ylabel("held-out loss, nats per word")
+    figure.alternative = (
+        "Bars of held-out loss with a sentence's own source and with another's: "
+        f"{'; '.join(said)}."
+    )
+    return figure
+
+
+def keeping(updates, training, held_out, best):
+    """A training loss, a held-out loss that turns, and the update whose weights to keep."""
+    figure, axes = panels(6.6, 3.0)
+    ax = axes[0, 0]
+    ax.plot(updates, training, color=GREY, label="training")
+    ax.plot(updates, held_out, color=BLUE, label="held out")
+    lowest = held_out[updates.index(best)]
+    ax.plot(best, lowest, "o", color=BLUE, ms=7)
+    ax.annotate(
+        "keep these weights",
+        (best, lowest),
+        (best + 0.04 * updates[-1], lowest + 0.9),
+        color=DARK["attention"],
+        arrowprops={"arrowstyle": "-", "color": BLUE, "lw": 0.8},
+    )
+    ax.set(xlim=(0, updates[-1]), ylim=(0, 4.2), xlabel="update")
+    ax.set_ylabel("loss, nats per word")
+    label_ends(ax)
+    figure.alternative = (
+        f"The training loss falls to {training[-1]:.2f}; the held-out loss is lowest, "
+        f"{lowest:.2f}, at update {best}, and ends at {held_out[-1]:.2f}."
+    )
+    return figure
+
+
+def mean_of_means(parts):
+    """How much say each word has in the mean of all words, and in the mean of the parts'
+    means.
+
+    parts: [[loss of each word], ...].
+    """
+    figure, ax = canvas((-3.0, 12.0), (-0.25, 2.75), 0.54)
+    words = [loss for part in parts for loss in part]
+    whole = sum(words) / len(words)
+    means = sum(sum(part) / len(part) for part in parts) / len(parts)
+    equal = [[10 / len(words)] * len(part) for part in parts]
+    by_parts = [[10 / len(parts) / len(part)] * len(part) for part in parts]
+    rows = (
+        (1.6, equal, "mean of ten words", whole),
+        (0, by_parts, "mean of means", means),
+    )
+    for y, widths, label, result in rows:
+        ax.text(-0.15, y + 0.42, label, ha="right", va="center")
+        boxes = [
+            (loss, width, BLUE if part is parts[0] else "#a7a7b0")
+            for part, wide in zip(parts, widths)
+            for loss, width in zip(part, wide)
+        ]
+        row_of_boxes(ax, y, boxes)
+        ax.text(10.2, y + 0.42, f"= {result:g}", va="center", weight="bold")
+    figure.alternative = (
+        f"In the mean of all {len(words)} words every word is as wide as the others, and "
+        f"{whole:g} comes out. In the mean of means the {len(parts[0])} words of the first "
+        f"part take half of the width, and {means:g} comes out."
+    )
+    return figure
+
+
+def row_of_boxes(ax, y, boxes):
+    """Losses (loss, width, colour) side by side, each as wide as its say."""
+    left = 0.0
+    for loss, width, colour in boxes:
+        box = Rectangle((left, y), width, 0.84, fc=colour, ec="white", lw=1.5)
+        ax.add_patch(box)
+        look = {"color": "white", "weight": "bold", **MIDDLE}
+        ax.text(left + width / 2, y + 0.42, f"{loss:g}", **look)
+        left += width
+
+
+def reading_begins(runs):
+    """Held-out loss with own and with strange sources along trainings: {title: log}."""
+    figure, axes = panels(7.6, 3.2, columns=len(runs), sharey=True)
+    said = []
+    for ax, (title, log) in zip(axes[0], runs.items()):
+        updates = [row["update"] for row in log]
+        own = [row["validation_loss"] for row in log]
+        strange = [row["strange_loss"] for row in log]
+        ax.fill_between(updates, own, strange, color=BLUE, alpha=0.1, lw=0)
+        ax.plot(updates, strange, color=GREY)
+        ax.plot(updates, own, color=BLUE)
+        ax.set(title=title, xlabel="update", xlim=(0, updates[-1]))
+        ax.locator_params(axis="x", nbins=5)
+        said.append(
+            f"{title}: from {own[0]:.1f} and {strange[0]:.1f} to {own[-1]:.2f} and "
+            f"{strange[-1]:.1f}"
+        )
+        name_both(ax, updates[-1], own[-1], strange[-1])
+    highest = max(row["strange_loss"] for log in runs.values() for row in log)
+    axes[0, 0].set_ylim(0, 1.18 * highest)
+    axes[0, 0].set_ylabel("held-out loss, nats per token")
+    figure.alternative = (
+        "Held-out loss with own sources and with strange ones, which part early in both "
+        f"trainings. {'; '.join(said)}."
+    )
+    return figure
+
+
+def name_both(ax, x, own, strange):
+    """The names of two losses at their ends."""
+    look = {"x": x, "ha": "right", "weight": "bold"}
+    name = "another sentence's source"
+    ax.text(y=strange + 0.2, s=name, color=GREY, va="bottom", **look)
+    low = own > 1  # room below the curve
+    y, side = (own - 0.45, "top") if low else (own + 0.2, "bottom")
+    ax.text(y=y, s="own source", color=BLUE, va=side, **look)
