@@ -371,11 +371,11 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # | | perplexity (lower is better) | BLEU (higher is better) |
 # |---|---|---|
 # | no smoothing | 4.67 | 25.3 |
-# | $\epsilon = 0.1$ | 4.92 | 25.8 |
+# | $\epsilon = 0.1$, the base model | 4.92 | 25.8 |
 # | $\epsilon = 0.2$ | 5.47 | 25.7 |
 # | no dropout | 5.77 | 24.6 |
 #
-# Smoothing makes the paper's perplexity worse, and its BLEU better: the two judges disagree again. Dropout helps both. The differences of smoothing are small, however, and the paper has one training for each row. In our own trainings BLEU goes either way, 1.3 better in one recipe and 0.8 worse in another on validation, and on test we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
+# Smoothing makes the paper's perplexity worse, and its BLEU better: the two judges disagree again. Dropout helps both. The differences of smoothing are small, however, and the paper has one training for each row. In our own trainings both measures go either way. BLEU, for example, is 1.3 better with smoothing in one recipe and 0.8 worse in another on validation, and on test we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
 
 # %% [markdown]
 # ## What to keep

@@ -28,7 +28,9 @@ def random_numbers(seed: int) -> np.random.RandomState:
     return np.random.RandomState(np.random.MT19937(seed % 2**64))
 
 
-def lengths_of(encoded: Any, rows: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def lengths_of(
+    encoded: Any, rows: Sequence[int] | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of the sources and of the targets of some encoded pairs."""
     if hasattr(encoded, "lengths"):  # pairs on disk know them without reading a token
         return encoded.lengths(np.asarray(rows))

@@ -185,7 +185,14 @@ def padding(batches):
     colours = ListedColormap(["#e9e9ed", GREEN])
     said = []
     for ax, (title, real) in zip(axes[0], batches.items()):
-        ax.imshow(real, cmap=colours, vmin=0, vmax=1, aspect="auto", origin="upper")
+        ax.imshow(
+            real.int().tolist(),
+            cmap=colours,
+            vmin=0,
+            vmax=1,
+            aspect="auto",
+            origin="upper",
+        )
         ax.set(title=title, xlabel="place in the sentence")
         share = 1 - float(real.double().mean())
         said.append(f"{title}: {share:.0%} of {real.numel():,} places are padding.")
