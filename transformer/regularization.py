@@ -71,7 +71,7 @@ from torch import Tensor
 #     return loss_of(model, new).item(), right
 #
 #
-# def train(P_drop=0.0, epsilon=0.0, rounds=14):
+# def train(P_drop=0.0, epsilon=0.0, rounds=12):
 #     torch.manual_seed(0)
 #     sizes = dict(d_model=64, d_ff=256, N=1, h=4, P_drop=P_drop)
 #     model = Transformer(TransformerConfig(tokenizer.vocab_size, **sizes))
@@ -94,7 +94,7 @@ from torch import Tensor
 # %% [markdown]
 # *Left, the loss on new sentences falls, turns in the eighth round, and climbs; right, the share of right guesses does not fall with it.*
 #
-# By its loss the model gets worse from round 8 on. By its guesses it gets better, if slowly. What gets worse, if not the answers? The model gets **surer**. It learns its 800 sentences by heart and gives their words ever higher probabilities. Then it is sure about new sentences as well, where it is often wrong, and a wrong guess costs more the surer it was. (At the end it gives its first guesses 60% on average, and 40% of them are right; [evidence 13.1](evidence/13_regularization.ipynb).)
+# By its loss the model gets worse from round 8 on. By its guesses it gets better, if slowly. What gets worse, if not the answers? The model gets **surer**. It learns its 800 sentences by heart and gives their words ever higher probabilities. Then it is sure about new sentences as well, where it is often wrong, and a wrong guess costs more the surer it was. (Two rounds later it gives its first guesses 60% on average, and 40% of them are right; [evidence 13.1](evidence/13_regularization.ipynb).)
 #
 # Why does a model get surer than it has reason to be? And what can be done? The paper has two remedies, and the answer to the first question explains one of them.
 
@@ -337,7 +337,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # views.two_judges(runs)
 
 # %% [markdown]
-# *Left, dropout's loss still falls when the others have turned, and smoothing's climbs less than the plain one; right, both end a little above it.*
+# *Left, dropout's loss still falls when the others have turned, and smoothing's climbs less than the plain one; right, all three end close together.*
 
 # %% tags=["active-ipynb"]
 # for name, log in runs.items():
