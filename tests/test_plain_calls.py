@@ -133,7 +133,6 @@ def test_most_of_what_is_there_twice_is_called():
         "attention.MultiHeadAttention",
         "attention.attention",
         "data.token_batches",
-        "decoding.average_checkpoints",
         "decoding.beam_search",
         "decoding.greedy_search",
         "embeddings.Embedding",

@@ -21,9 +21,11 @@ export function rowsOf(levels) {
   const known = levels.flat().map(({path}) => path), rows = {};
   let free = 0;
   const put = path => {
-    const below = known.filter(longer => longer.length === path.length + 1 && longer.slice(0, -1).join() === path.join());
+    const grows = longer => longer.length === path.length + 1 && longer.slice(0, -1).join() === path.join();
+    const below = known.filter(grows);
     below.forEach(put);
-    rows[path.join()] = below.length ? below.reduce((sum, longer) => sum + rows[longer.join()], 0) / below.length : free++;
+    const sum = below.reduce((sum, longer) => sum + rows[longer.join()], 0);
+    rows[path.join()] = below.length ? sum / below.length : free++;
   };
   put([]);
   return rows;
@@ -42,7 +44,9 @@ class BeamTree {
     element("i", label, "K");
     label.append(" =");
     this.output = element("output", control, "", {for: "K"});
-    this.slider = element("input", control, "", {type: "range", id: "K", min: 1, max: this.widest, step: 1, value: this.start});
+    this.slider = element("input", control, "", {
+      type: "range", id: "K", min: 1, max: this.widest, step: 1, value: this.start,
+    });
     const marks = element("div", control, "", {class: "marks"});
     for (let K = 1; K <= this.widest; K++) this.mark(marks, K);
     const heads = element("div", root, "", {class: "heads", "aria-hidden": "true"});
@@ -93,7 +97,8 @@ class BeamTree {
       `step ${step + 1}: ` + level.slice(0, K).map(({p, path}) => `${this.text(path)} ${percent(p)}`).join(", "));
     tree.setAttribute("aria-label", `Kept, ${said.join("; ")}`);
     const best = levels.at(-1)[0];
-    this.result.textContent = `With K = ${K}, “${this.text(best.path)}” leads after ${steps} steps, with ${percent(best.p)}.` +
+    this.result.textContent = `With K = ${K}, “${this.text(best.path)}” leads ` +
+      `after ${steps} steps, with ${percent(best.p)}.` +
       (K === 1 ? " This is greedy search." : "");
   }
 
