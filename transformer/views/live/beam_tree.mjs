@@ -97,9 +97,8 @@ class BeamTree {
       `step ${step + 1}: ` + level.slice(0, K).map(({p, path}) => `${this.text(path)} ${percent(p)}`).join(", "));
     tree.setAttribute("aria-label", `Kept, ${said.join("; ")}`);
     const best = levels.at(-1)[0];
-    this.result.textContent = `With K = ${K}, “${this.text(best.path)}” leads ` +
-      `after ${steps} steps, with ${percent(best.p)}.` +
-      (K === 1 ? " This is greedy search." : "");
+    const leads = `“${this.text(best.path)}” leads after ${steps} steps, with ${percent(best.p)}.`;
+    this.result.textContent = `With K = ${K}, ${leads}${K === 1 ? " This is greedy search." : ""}`;
   }
 
   node(path, text, share, left, top, state) {
