@@ -204,11 +204,15 @@ def test_a_criterion_is_the_loss_of_the_logits(criterion, epsilon, pad_id, monke
     "V, epsilon", [(5, 0.1), (1000, 0.1), (1000, 0.2), (37_000, 0.1)]
 )
 def test_nothing_is_below_the_entropy_of_the_targets(V, epsilon):
-    targets = smoothed_targets(torch.tensor(1), V, epsilon).double()
+    targets = torch.full((V,), epsilon / V, dtype=torch.float64)
+    targets[1] += 1 - epsilon
+    assert torch.allclose(
+        smoothed_targets(torch.tensor(1), V, epsilon).double(), targets
+    )
     entropy = torch.special.entr(targets).sum().item()
     gold = torch.ones(1, 1, dtype=torch.long)
     best = label_smoothing_loss(targets.log()[None, None], gold, epsilon)
-    assert best.item() == pytest.approx(entropy, abs=1e-5)
+    assert best.item() == pytest.approx(entropy, abs=1e-9)
     torch.manual_seed(0)
     others = targets.log() + 0.3 * torch.randn(20, 1, V, dtype=torch.float64)
     losses = label_smoothing_loss(others, gold.expand(20, 1), epsilon, reduction="none")

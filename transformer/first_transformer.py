@@ -147,7 +147,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Why is it needed? Attention only ever takes means, and no mean of $-3$ and $2$ is 3. Two hidden units are enough to drop the sign of a number: one lets the positive numbers through, the other the negative ones turned round, and the output adds the two.
+# Why is it needed? Given its weights, attention only multiplies by matrices and adds, and no such sum turns both $-3$ into 3 and $2$ into 2. Two hidden units are enough to drop the sign of a number: one lets the positive numbers through, the other the negative ones turned round, and the output adds the two.
 
 # %% tags=["active-ipynb"]
 # network = FeedForward(d_model=1, d_ff=2)
@@ -194,8 +194,8 @@ class Residual(nn.Module):
 # Brought back to a standard size means, for example, that a vector and one five times as long leave the norm alike:
 
 # %% tags=["active-ipynb"]
-# x = torch.tensor([1.0, 2.0, 3.0, 6.0])
-# for vector in (x, 5 * x):
+# short = torch.tensor([1.0, 2.0, 3.0, 6.0])
+# for vector in (short, 5 * short):
 #     normed = [round(number, 2) for number in LayerNorm(4)(vector).tolist()]
 #     print(vector.tolist(), "->", normed)
 
@@ -523,7 +523,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     print(f"{sentence:45} {german[-1]}")
 
 # %% [markdown]
-# The cat gets *ihren* and the dog *seinen*. Is it the nearest noun that counts? In the third sentence the dog is nearer, and the cat is still the owner. Is it the first noun? In the fourth the lady comes first, and the dog rightly gets *seinen*. But in the last sentence, too, the dog has lost the ball, and this time *ihren* is wrong. So the model often finds the owner, and not always.
+# The cat gets *ihren* and the dog *seinen*. Is it the nearest noun that counts? In the third sentence the dog is nearer, and the cat is still the owner. Is it the first noun? In the fourth the lady comes first, and the dog gets *seinen*; but a lady is no "it", so perhaps the model takes the first animal. The last sentence speaks for that: it most likely means that the dog lost its own ball, and the model writes *ihren*. So it does not always find the owner.
 #
 # Where does it look? Here is one head of your own class, the third one in the encoder's first layer, at the word "its", in the second, the third and the last sentence.
 
@@ -556,12 +556,12 @@ def train_step(model, optimizer, step, warmup=100):
 # from transformer import edit, translate
 #
 # sentence = sentences[4]
-# words = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
+# pieces = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
 #
 #
 # def look_at_the_dog(weights):  # (B, h, S, S)
-#     weights[:, 2, words.index("its")] = 0.0  # 2: the third head
-#     weights[:, 2, words.index("its"), words.index("dog")] = 1.0
+#     weights[:, 2, pieces.index("its")] = 0.0  # 2: the third head
+#     weights[:, 2, pieces.index("its"), pieces.index("dog")] = 1.0
 #     return weights
 #
 #
