@@ -27,6 +27,11 @@ LIBRARY = {
     "marian",
     "t5",
 }  # of the package transformers, which need not be there
+# since 2.5 torch's attention gives zeros, not NaN, where a row may see nothing
+SAFE_SOFTMAX = tuple(int(p) for p in re.findall(r"\d+", torch.__version__)[:2]) >= (
+    2,
+    5,
+)
 
 
 def verdict(organ, seed=0, **given):
@@ -50,8 +55,16 @@ def test_the_broken_organ_is_named(name, seed):
 def test_a_healthy_model_raises_no_alarm(name, seed):
     if name in LIBRARY:
         pytest.importorskip("transformers")
+    if name.startswith("torch-") and not SAFE_SOFTMAX:
+        pytest.skip("this torch's own layer is ill: a row of padding makes it NaN")
     report = checkup(**patient(name), learn=False)
     assert report.healthy, str(report)
+
+
+@pytest.mark.skipif(SAFE_SOFTMAX, reason="this torch's own layer is healthy")
+def test_an_old_torch_layer_is_found_ill_of_padding_alone():
+    report = checkup(**patient("torch-norm-last"), learn=False)
+    assert [f.organ for f in report.findings if f.verdict == "broken"] == ["empty"]
 
 
 def test_every_model_is_in_one_half():
