@@ -1,6 +1,7 @@
 """A run on own files gets a plan in Python, too; a run begins with a trained model's weights and tokenizer."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -42,6 +43,12 @@ def trained(files, tmp_path_factory):
 
 
 # Own files
+
+
+@pytest.mark.parametrize("name", ["source_language", "target_language"])
+def test_the_name_of_a_language_is_no_code(files, tmp_path, name):
+    with pytest.raises(ValueError, match=f'`{name}` must be the code .* such as "fr"'):
+        Experiment(**files, folder=tmp_path / "run", **{name: "french"})
 
 
 def test_own_files_get_a_plan(files, tmp_path, capsys):
@@ -214,6 +221,24 @@ def test_a_run_begins_with_a_model(files, trained, tmp_path, capsys):
     ]
     assert vocabularies[0] == vocabularies[1]
     assert json.loads((folder / "run.json").read_text())["init"] == str(trained)
+
+
+def test_the_plan_counts_by_the_vocabulary_that_it_begins_with(
+    files, trained, tmp_path, capsys
+):
+    settings = dict(minutes=0.05)
+    e = Experiment(**files, init=trained, folder=tmp_path / "run", training=settings)
+    run_experiment(e)
+    epochs = re.findall(r"([\d.]+) epochs", capsys.readouterr().out)
+    assert len(epochs) == 2
+    assert epochs[0] == epochs[1]
+
+
+def test_another_target_language_than_the_models_is_remarked_upon(files, trained):
+    with pytest.warns(
+        UserWarning, match="writes nl, and your files are to teach it de"
+    ):
+        Experiment(**files, init=trained, source_language="fr", target_language="de")
 
 
 def test_it_goes_on_with_its_own_weights(files, trained, tmp_path):

@@ -49,6 +49,7 @@ from transformer.runs.folder import (
     last_update,
     load_run,
     note_resumed,
+    read_log,
 )
 from transformer.runs.monitor import Forecast
 from transformer.runs.own_files import Timer
@@ -168,11 +169,11 @@ def test_reverse():
 @pytest.mark.parametrize(
     "wrong, said",
     [
-        (dict(source_file="a"), "--source-file and --target-file go together"),
-        (dict(target_file="a"), "--source-file and --target-file go together"),
+        (dict(source_file="a"), "`source_file` and `target_file` go together"),
+        (dict(target_file="a"), "`source_file` and `target_file` go together"),
         (
             dict(source_file="a", target_file="b", reverse=True),
-            "with your own files swap --source-file and --target-file",
+            "with your own files swap `source_file` and `target_file`",
         ),
         (dict(corpus="bundled", target_language="fr"), "are those of your own files"),
         (dict(corpus="multi31k"), "unknown corpus 'multi31k'"),
@@ -392,6 +393,53 @@ def test_a_run_leaves_its_best_weights(files, tmp_path, capsys):
     model, _ = load(e.folder)
     best = load_weights(e.folder / "best" / "00000005.safetensors")[0]
     assert all(torch.equal(p, best[name]) for name, p in model.named_parameters())
+
+
+def stop_at(update):
+    """A callback that stops there."""
+    return lambda progress: progress.update == update and progress.stop("enough")
+
+
+def test_a_stopped_run_leaves_the_weights_at_which_it_stopped(files, tmp_path, capsys):
+    """None are averaged, as the figure that stopped it is of these."""
+    e = experiment(files, tmp_path / "run", keep=2)
+    e = run_experiment(e, callbacks=[stop_at(5)])
+    out = capsys.readouterr().out
+    assert "the model has the weights of that update: none are averaged" in out
+    model, tokenizer = load(e.folder)
+    pairs, encoded = runs.validation_pairs(e, tokenizer, Sentences(e), 200)
+    row = read_log(e.folder)[-1]
+    assert row["stopped"] == "enough"
+    loss = runs.held_out_loss(model, encoded)["validation_loss"]
+    assert loss == pytest.approx(row["validation_loss"], rel=1e-5)
+
+
+def test_a_run_goes_on_after_a_stop_as_if_there_had_been_none(files, tmp_path, capsys):
+    whole = run_experiment(experiment(files, tmp_path / "whole", keep=2))
+    e = experiment(files, tmp_path / "run", keep=2)
+    run_experiment(e, callbacks=[stop_at(5)])
+    capsys.readouterr()
+    run_experiment(dataclasses.replace(load_run(e.folder), device="cpu"))
+    assert "the average of the weights of updates" in capsys.readouterr().out
+    ours = load_weights(e.folder / "model.safetensors")[0]
+    theirs = load_weights(whole.folder / "model.safetensors")[0]
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_a_run_resumes_that_asked_for_more_types_than_there_are(files, tmp_path):
+    """As the command does that is given twice, the second time with --resume."""
+    sizes = {"d_model": 16, "d_ff": 32, "N": 1, "h": 2}
+    given = dict(**files, folder=tmp_path / "run", training={"updates": 2})
+    given["device"] = "cpu"
+    e = run_experiment(Experiment(**given, model={"vocab_size": 5000, **sizes}))
+    assert e.model.vocab_size < 5000
+    given["training"] = {"updates": 3}
+    again = Experiment(**given, model={"vocab_size": 5000, **sizes}, resume=True)
+    assert run_experiment(again).model.vocab_size == e.model.vocab_size
+    whole = dataclasses.replace(e.model, vocab_size=4000)
+    given["training"] = dataclasses.replace(e.training, updates=4)
+    again = Experiment(**given, model=whole, resume=True)
+    assert run_experiment(again).model.vocab_size == e.model.vocab_size
 
 
 def test_weights_of_an_earlier_run_are_not_averaged_with_new_ones(

@@ -310,6 +310,28 @@ def test_a_stopped_training_has_its_best_weights_too(tmp_path):
     assert_equal(model, weights_at(3, tmp_path))
 
 
+def test_a_callback_that_fails_loses_no_update(tmp_path):
+    def fail(progress):
+        if progress.update == 5:
+            raise KeyError("a slip in somebody's callback")
+
+    with pytest.raises(KeyError, match="a slip"):
+        train(model_of(), PAIRS, BRIEF, tmp_path / "run", callbacks=[fail])
+    model = model_of(seed=2)
+    updates = []
+    train(
+        model,
+        PAIRS,
+        BRIEF,
+        tmp_path / "run",
+        resume=True,
+        callbacks=[lambda progress: updates.append((progress.update, progress.loss))],
+    )
+    assert updates[0][0] == 6
+    assert all(math.isfinite(loss) for _, loss in updates)
+    assert_equal(model, weights_at(12, tmp_path))
+
+
 def test_ctrl_c_in_a_callback_is_no_stop_of_its_own(tmp_path):
     import signal
 

@@ -16,9 +16,19 @@ Each file here is a chapter, the same cells as its notebook, and each folder is 
     appendix     vocabulary (torchtext)
 
 A chapter has the plainest form of what it teaches. The names below are the front door, and give
-the engine's strong forms: `from transformer import load, translate`. Each is imported where it is
-first asked for, so that `import transformer` itself takes no time. Editors and type checkers read
-`__init__.pyi`.
+the engine's strong forms: `from transformer import load, translate`; `help(translate)` has the rest.
+
+    translate         load, save, translate, translate_n_best, stream, align, About
+    train             Experiment, run_experiment, TrainingConfig, train, Interrupted
+    data              Tokenizer, encode_pairs, read_corpus, register_corpus
+    score             bleu, evaluate
+    build             Transformer, TransformerConfig, Parts, MultiHeadAttention, register
+    search            greedy_search, beam_search
+    look inside       view, attention_maps, cache, names, edit, logit_lens
+    examine a model   checkup, assert_healthy
+
+Each is imported where it is first asked for, so that `import transformer` itself takes no time.
+Editors and type checkers read `__init__.pyi`.
 """
 
 from importlib import import_module
@@ -37,6 +47,7 @@ HOMES = {
     "models.families": ["register"],
     "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],
+    "core.interrupt": ["Interrupted"],
     "core.protocol": ["About"],
     "core.scores": ["bleu"],
     "models.lens": ["logit_lens"],

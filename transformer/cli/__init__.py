@@ -7,6 +7,7 @@ that is installed, so that kinds of models, corpora, recipes and schedules in it
 
 import errno
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -117,6 +118,14 @@ def of_compiler(error: BaseException) -> bool:
     return type(error).__module__.startswith(("torch._dynamo", "torch._inductor"))
 
 
+def as_options(said: str) -> str:
+    """What an error of the package says, with the options of the command line for arguments of
+    Python: `source_file` becomes --source-file, `resume=True` --resume."""
+    return re.sub(
+        r"`([a-z_]+)(?:=True)?`", lambda m: "--" + m[1].replace("_", "-"), said
+    )
+
+
 def sentence_for(error: BaseException) -> str:
     """One sentence for a mistake in the input, and what to do about it."""
     if isinstance(error, torch.cuda.OutOfMemoryError):
@@ -212,7 +221,7 @@ def run_command() -> None:
             out_of_memory(error) or of_compiler(error)
         ):
             raise
-        said = " ".join(sentence_for(error).splitlines())
+        said = as_options(" ".join(sentence_for(error).splitlines()))
         print(f"transformer: {said}", file=sys.stderr)
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             silence_output()

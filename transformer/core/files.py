@@ -69,7 +69,7 @@ def locked(folder: Path) -> Iterator[None]:
     except Timeout:
         raise OSError(
             f"another process is training in {folder}: wait for its end, or name "
-            "another --folder"
+            "another `folder`"
         ) from None
     except NotImplementedError:  # some network drives know no locks
         yield
@@ -94,7 +94,7 @@ def new_folder(folder: Path | str) -> Iterator[Path]:
     folder = Path(folder)
     if folder.exists():
         raise FileExistsError(f"{folder} is there already: name a folder that is not")
-    prepare_folder(folder.parent, "--output")
+    prepare_folder(folder.parent, "`output`")
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         made = Path(temporary, "new")
         made.mkdir()
@@ -156,7 +156,7 @@ def data_folder() -> Path:
     return checkout if (checkout / "bundled").is_dir() else package / "_bundled"
 
 
-def prepare_folder(folder: Path, option: str = "--folder") -> None:
+def prepare_folder(folder: Path, option: str = "`folder`") -> None:
     """Make a folder and see that it can be written; OSError in one sentence otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

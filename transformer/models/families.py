@@ -101,7 +101,7 @@ def family_named(name: str) -> Family:
     if name not in FAMILIES:
         raise ValueError(
             f"unknown family of models {name!r}: choose one of {', '.join(FAMILIES)}, or "
-            "import the module that registers it first (--import)"
+            "import the module that registers it first (on the command line --import)"
         )
     return Family(imported(FAMILIES[name].model), imported(FAMILIES[name].config))
 

@@ -203,7 +203,8 @@ class Translation:
     text: the translation. score: log P(Y | X) / lp(Y) in nats. tokens: its pieces as strings, a
     space before one that begins a word. source: the sentence, as it was read. finished: False
     where a deadline stopped the search: the text is then the best that had ended till then, which a
-    longer search might have bettered, or, where nothing had ended, a beginning.
+    longer search might have bettered, or, where nothing had ended, a beginning. alignment: which
+    source word each of its words looks at, computed when it is first asked for.
     """
 
     text: str

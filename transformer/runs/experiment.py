@@ -1,5 +1,7 @@
 """An experiment: what it learns from, which model, how it is trained, and where it is kept."""
 
+import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -63,6 +65,9 @@ class Experiment:
 
     def __post_init__(self):
         own = self.source_file or self.target_file
+        if own:
+            check_code("source_language", self.source_language)
+            check_code("target_language", self.target_language)
         if self.held_out is not None:
             check_held_out(self.held_out, bool(own) or self.resume)
         name = "files" if own else self.corpus or "bundled"
@@ -92,8 +97,24 @@ class Experiment:
         self.model = model
         known["training"] = slower(known["training"])
         own = self.source_file is not None
-        if own and (self.source_language, self.target_language) == ("en", "de"):
+        named = self.source_language, self.target_language
+        if own and named == ("en", "de"):
             self.source_language, self.target_language = about.source, about.target
+        elif own and about.target and about.target != self.target_language:
+            warnings.warn(
+                f"the model in {folder} writes {about.target}, and your files are to teach "
+                f"it {self.target_language}: its words for that are still to be learned",
+                stacklevel=4,
+            )
+
+
+def check_code(name: str, language: object) -> None:
+    """ValueError for what is not the code of a language, such as "de", "yue" or "zh-TW"."""
+    code = "[A-Za-z]{2,3}([-_][A-Za-z0-9]{1,8})*"
+    if not isinstance(language, str) or not re.fullmatch(code, language):
+        raise ValueError(
+            f'`{name}` must be the code of a language, such as "fr", not {language!r}'
+        )
 
 
 def check_held_out(count: int, own: bool) -> None:
@@ -194,20 +215,20 @@ def files_of(e, split: str) -> list[Path]:
     """
     if (e.source_file is None) != (e.target_file is None):
         raise ValueError(
-            "--source-file and --target-file go together: give both, or a --corpus"
+            "`source_file` and `target_file` go together: give both, or a `corpus`"
         )
     if e.source_file is None:
         named = e.source_language, e.target_language
         if named not in (("en", "de"), languages_of(e.corpus, e.reverse)):
             raise ValueError(
-                "--source-language and --target-language are those of your own files: "
-                "a corpus has its own, and --reverse turns it round"
+                "`source_language` and `target_language` are those of your own files: "
+                "a corpus has its own, and `reverse` turns it round"
             )
         return corpus_paths(e.corpus, split)
     if e.reverse:
         raise ValueError(
-            "--reverse turns a corpus round: with your own files swap --source-file "
-            "and --target-file"
+            "`reverse` turns a corpus round: with your own files swap `source_file` "
+            "and `target_file`"
         )
     return [e.source_file, e.target_file]
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -42,7 +43,7 @@ def read_settings(folder: Path) -> dict:
     path = folder / "run.json"
     if not path.is_file():
         raise FileNotFoundError(
-            f"no run in {folder}: name the folder of a training with --folder"
+            f"no run in {folder}: name the folder of a training with `folder`"
         )
     try:
         saved = read_json(path)
@@ -52,7 +53,7 @@ def read_settings(folder: Path) -> dict:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} does not hold the settings of a run ({error}): copy it again, "
-            "or train anew in another --folder"
+            "or train anew in another `folder`"
         ) from None
 
 
@@ -99,13 +100,25 @@ def load_run(folder: Path) -> Experiment:
     return replace(experiment_in(saved), folder=folder, resume=True)
 
 
+def as_it_came_out(model: Any, types: int | None) -> Any:
+    """A model's configuration with the types that a run's vocabulary came to, where as many or
+    more were asked for: its texts may not have held so many."""
+    if types is None or model.vocab_size <= types:
+        return model
+    return replace(model, vocab_size=types)
+
+
 def continued(e: Experiment) -> Experiment:
     """An experiment that resumes, with the settings of the run in its folder for those that it was
     not given; a new one as it is."""
-    if not e.resume or e.given.whole():
+    if not e.resume:
         return e
+    if e.given.whole():
+        saved = read_settings(e.folder)["model"]
+        return replace(e, model=as_it_came_out(e.model, saved.get("vocab_size")))
     saved = load_run(e.folder)
     model, training = e.given.settle(saved.model, saved.training)
+    model = as_it_came_out(model, saved.model.vocab_size)
     return replace(
         saved,
         corpus=saved.corpus if e.corpus == "bundled" else e.corpus,
@@ -184,18 +197,18 @@ def check_same_data(e: Experiment) -> None:
         if old != new:
             raise ValueError(
                 f"the run in {e.folder} has {name.replace('_', ' ')} {old}, not "
-                f"{new}: resume it without that option, or name another --folder"
+                f"{new}: resume it without that option, or name another `folder`"
             )
     if e.source_file is not None and saved.get("held_out") != HELD_OUT:
         raise ValueError(
             f"the run in {e.folder} kept the last hundredth of your files from training, "
             "and by now groups of equal sentences from all over them are kept: train "
-            "anew in another --folder"
+            "anew in another `folder`"
         )
     if sums is not None and sums != sums_of(e):
         raise ValueError(
             f"your files are not what the run in {e.folder} began with: name those "
-            "with --source-file and --target-file, or another --folder"
+            "with `source_file` and `target_file`, or another `folder`"
         )
 
 
@@ -246,15 +259,15 @@ def check_unused(folder: Path) -> None:
     was killed before its first checkpoint was whole."""
     if list(folder.glob("*.safetensors")):
         raise ValueError(
-            f"{folder} already holds a run or a model: go on with the run (--resume), "
-            "or name another --folder"
+            f"{folder} already holds a run or a model: go on with the run (`resume=True`), "
+            "or name another `folder`"
         )
     weights = kept_weights(folder)
     first = len(weights) == 1 and (folder / "run.json").is_file()
     if weights and not first:
         raise ValueError(
             f"{folder} holds weights, but no checkpoint to go on from: delete its "
-            "folder weights, or name another --folder"
+            "folder weights, or name another `folder`"
         )
 
 
@@ -269,7 +282,7 @@ def has_begun(folder: Path) -> bool:
     if list(folder.glob("*.safetensors")) or len(kept_weights(folder)) > 1:
         raise FileNotFoundError(
             f"{folder} has no checkpoint.safetensors to go on from, and has weights: copy "
-            "it again, or train anew in another --folder"
+            "it again, or train anew in another `folder`"
         )
     return False
 
@@ -338,13 +351,17 @@ def kept_weights(
     ]
 
 
-def average_last(model, folder: Path, count: int, until: int | None = None) -> None:
-    """Give a model the average of the last `count` weights that the run in folder kept.
+def average_last(
+    model, folder: Path, count: int, until: int | None = None
+) -> list[int]:
+    """Give a model the average of the last `count` weights that the run in folder kept; the updates
+    that these are of.
 
     Those after update `until` are left out.
     """
-    average = average_checkpoints(kept_weights(folder, until)[-count:])
-    load_parameters(model, average, folder, checked=True)  # each of them was
+    last = kept_weights(folder, until)[-count:]
+    load_parameters(model, average_checkpoints(last), folder, checked=True)  # each was
+    return [int(path.stem) for path in last]
 
 
 def last_update(e: Experiment) -> int | None:

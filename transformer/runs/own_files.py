@@ -12,6 +12,7 @@ from transformer.core.distributed import rank, rank_zero_first, sum_over_process
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.fast.training import fast_training
 from transformer.models.families import build_fast
+from transformer.models.pretrained import folder_named, load_tokenizer
 from transformer.runs.experiment import Experiment, Sentences
 from transformer.runs.folder import check_unused
 from transformer.runs.monitor import TIMED
@@ -84,6 +85,9 @@ def plan_files(e: Experiment, sentences: Sentences, device: torch.device) -> Exp
             check_unused(e.folder)
     count, sample = sample_of(sentences)
     limits = e.limits
+    if e.init is not None:
+        known = load_tokenizer(folder_named(e.init), e.model)
+        limits = replace(limits, tokenizer=known)
     if device.type == "cpu":
         limits = replace(limits, probe=PROBE, least=LEAST)
     found = plan(count, sample, limits, Timer(device))

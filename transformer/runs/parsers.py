@@ -130,7 +130,7 @@ def tree_pairs(e, split):
     """Yield (sentence, linearised tree) of a split of an experiment's treebank."""
     if e.reverse:
         raise ValueError(
-            "a treebank has one direction, from sentences to trees: leave out --reverse"
+            "a treebank has one direction, from sentences to trees: leave out `reverse`"
         )
     return (
         (sentence, linearize(gold_tree(tree)))

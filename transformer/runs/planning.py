@@ -81,7 +81,7 @@ class Limits:
 
     settle(model, training): both with what the options set; overrides: the settings of training
     among these; fixed_size: whether they name the model's size; trained: whether it has been trained
-    before. probe and least: tokens of the batches that are timed, and of the smallest ones; a size's
+    before, with which tokenizer. probe and least: tokens of the batches that are timed, and of the smallest ones; a size's
     own where they are None.
     """
 
@@ -89,13 +89,14 @@ class Limits:
     overrides: dict = field(default_factory=dict)
     fixed_size: bool = False
     trained: bool = False
+    tokenizer: Tokenizer | None = None
     probe: int | None = None
     least: int | None = None
 
 
 @dataclass
 class Trial:
-    """A size of model on a sample of the pairs, encoded with a vocabulary of the sample."""
+    """A size of model on a sample of the pairs, encoded."""
 
     model: Any
     training: TrainingConfig
@@ -111,12 +112,18 @@ class Trial:
 Timing = Callable[[Trial, int, float], float]
 
 
-def trial(model: Any, training: TrainingConfig, sample: list) -> Trial:
-    """ValueError for a model too large for the machine, and where all pairs of the sample are
+def trial(
+    model: Any,
+    training: TrainingConfig,
+    sample: list,
+    tokenizer: Tokenizer | None = None,
+) -> Trial:
+    """A `Trial`, with a vocabulary of the sample where there is no tokenizer. ValueError for a model too large for the machine, and where all pairs of the sample are
     longer than its positions."""
     check_memory(model)
-    texts = (text for pair in sample for text in pair)
-    tokenizer = Tokenizer.train(texts, model.vocab_size)
+    if tokenizer is None:
+        texts = (text for pair in sample for text in pair)
+        tokenizer = Tokenizer.train(texts, model.vocab_size)
     model = replace(model, vocab_size=tokenizer.vocab_size)
     encoded = [
         (source, target)
@@ -126,7 +133,7 @@ def trial(model: Any, training: TrainingConfig, sample: list) -> Trial:
     if not encoded:
         raise ValueError(
             f"all sentence pairs are longer than the model's {model.max_positions} "
-            "positions: split them, or give more with --max-positions"
+            "positions: split them, or give more with `max_positions`"
         )
     return Trial(model, training, encoded)
 
@@ -261,7 +268,8 @@ def plan(pairs: int, sample: list, limits: Limits, time: Timing) -> Plan:
     brief = limits.settle(sizes[0].model, shared_out(TrainingConfig()))[1]
 
     def trials(known: Size) -> Trial:
-        return trial(limits.settle(known.model, brief)[0], brief, sample)
+        model, _ = limits.settle(known.model, brief)
+        return trial(model, brief, sample, limits.tokenizer)
 
     chosen, seen, each = sizes[-1], math.inf, None
     if "updates" not in limits.overrides:

@@ -134,8 +134,11 @@ def mean(values: list[float]) -> float:
 class Progress:
     """How far a run has come: what a callback of `train` is called with after each update.
 
-    `stop("why")` ends the run after this update. Its fields are numbers and lists only, because
-    checkpoints keep them as JSON.
+    `update` are the updates done, `loss` is the last one's (nats a target token), `rate` its
+    learning rate, `tokens` the real target tokens and `seconds` the time so far. `log` has a row of
+    figures for each validation; where `validated` is True its last row is new. `stop("why")` ends
+    the run after this update. Its fields are numbers and lists only, because checkpoints keep them
+    as JSON.
     """
 
     update: int = 0  # updates that are done, skipped ones included
@@ -144,6 +147,9 @@ class Progress:
     tokens: int = 0  # real target tokens seen
     seconds: float = 0.0
     rate: float = 0.0  # of the last update
+    loss: float | None = (
+        None  # of the last update; None before, and where it was skipped
+    )
     skipped: int = 0  # updates whose gradient was not a number
     skipped_in_a_row: int = 0
     scaler: dict = field(
@@ -161,7 +167,8 @@ class Progress:
 
     def stop(self, why: str) -> None:
         """End the run after this update: it is validated and saved, and `train` returns its log,
-        whose last row has `why` as "stopped"."""
+        whose last row has `why` as "stopped". The model has the weights of this update, or the best
+        ones with restore_best."""
         self.stopped = str(why) or "by a callback"
 
     @property
@@ -179,6 +186,7 @@ class Progress:
     def count(self, loss: float, norm: float) -> None:
         """Note an update's loss and norm, or that it was skipped; `Diverged` after too many."""
         self.update += 1
+        self.loss = loss if math.isfinite(norm) else None
         if math.isfinite(norm):
             self.losses.append(loss)
             self.norms.append(norm)
@@ -253,7 +261,7 @@ def is_row(row: object) -> bool:
 
 def fits(name: str, expected: Any, value: object) -> bool:
     """Whether a value from a checkpoint can be that of a field of `Progress`, by its name."""
-    if name == "best":
+    if name in ("best", "loss"):
         return value is None or is_number(value)
     if expected in (int, float):
         return (

@@ -344,15 +344,28 @@ def choice_in_words(e: Experiment, log: list[dict]) -> str:
     return f"patience: the weights up to update {update} count, which has {figure}"
 
 
+def listed(updates: list[int]) -> str:
+    """Such as "300, 350 and 400"."""
+    *first, last = map(str, updates)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def finish(model, e: Experiment, log: list[dict]) -> None:
-    """Leave the best weights, which training restored, or the average of those that were kept, with
-    what travels with a model."""
-    if log[-1].get("stopped"):
-        print(f"stopped after update {log[-1]['update']}: {log[-1]['stopped']}")
-    if e.training.restore_best or e.training.patience:
+    """Leave the best weights, which training restored, those at which a callback stopped, or the
+    average of those that were kept, with what travels with a model."""
+    stopped = log[-1].get("stopped")
+    if stopped:
+        print(f"stopped after update {log[-1]['update']}: {stopped}")
+    if e.training.restore_best or e.training.patience and not stopped:
         print(choice_in_words(e, log))
-    if not e.training.restore_best:
-        average_last(model, e.folder, e.training.keep, last_update(e))
+    elif stopped:
+        print("the model has the weights of that update: none are averaged")
+    if not e.training.restore_best and not stopped:
+        averaged = average_last(model, e.folder, e.training.keep, last_update(e))
+        if len(averaged) > 1:
+            print(
+                f"the model is the average of the weights of updates {listed(averaged)}"
+            )
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)
     save(model, e.folder)
@@ -386,8 +399,8 @@ def run_experiment(
         run_experiment(e, validate=exact)  # training={"monitor": "exact"} goes by it
 
     Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
-    Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
-    (`transformer.core.interrupt`) after Ctrl-C.
+    Raises ValueError or OSError for data, settings or a folder that cannot be used, `Interrupted`
+    after Ctrl-C.
     """
     e = checked(e, task, validate, callbacks)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:

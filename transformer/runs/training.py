@@ -388,13 +388,20 @@ class Trainer:
             self.saver.save_best(progress.update)
         # With patience, the weights before that many validations are the best
         waited = progress.since_best if config.patience else 0
-        self.saver.save(progress, config.keep + waited)
+        # A run that goes on after a stop averages what one without it would
+        regular = progress.update % config.validate_every == 0
+        stray = bool(progress.stopped) and not regular
+        self.saver.save(progress, 0 if stray else config.keep + waited)
         self.meter.restart()
 
     def call_back(self) -> None:
-        """Tell the callbacks how far the run has come."""
-        for callback in self.callbacks:
-            callback(self.progress)
+        """Tell the callbacks how far the run has come; where one fails all is saved first."""
+        try:
+            for callback in self.callbacks:
+                callback(self.progress)
+        except Exception:
+            self.saver.save(self.progress)
+            raise
 
     def figures(self, row: dict) -> dict:
         """What `validate` measures; where it fails all is saved first. See `measure`."""
@@ -461,8 +468,8 @@ def train(
 
         train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
 
-    Raises Interrupted (`transformer.core.interrupt`) after Ctrl-C before the last update, and ValueError for pairs or a folder
-    that do not fit, and where training diverges. Torch's generators are left as they were found.
+    Raises `Interrupted` after Ctrl-C before the last update, and ValueError for pairs or a folder that
+    do not fit, and where training diverges. Torch's generators are left as they were found.
     Started by torchrun, each process calls it with the same arguments, whose model is brought to
     the process's GPU; all get the log and the weights, and the first alone validates, saves and
     calls back.
