@@ -93,7 +93,7 @@ MISTAKES = {
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
     "rescaled": ("bias * root", "bias"),
-    "share_better": ("right / written", "right"),
+    "most_right": ("masculine < line", "masculine <= line"),
     "most_frequent": ("[:size - len(marks)]", "[:size]"),
     "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }

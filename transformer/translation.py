@@ -17,7 +17,7 @@
 # >
 # > *Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.*
 #
-# Nobody wrote a rule for that. In this chapter you watch it happen. Then we ask the model the question with which this book began, whose ball the cat lost, and it fails, with a good score in its pocket. Why it fails, and what helps, is the second half.
+# Nobody wrote a rule for that. In this chapter you watch it happen. Then we ask the model the question with which this book began, whose ball the cat lost, and it fails, with a good score in its pocket. The second half finds out why, and the reason is not the one that we expected.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -33,9 +33,12 @@
 import re
 
 # %% tags=["active-ipynb"]
+# import copy
+# import math
 # import os
 # import sys
 # from collections import Counter
+# from statistics import median
 #
 # import torch
 #
@@ -44,6 +47,7 @@ import re
 #     bleu,
 #     load,
 #     read_corpus,
+#     run_experiment,
 #     translate,
 #     translate_n_best,
 # )
@@ -100,16 +104,16 @@ import re
 # drawn.becoming(log, english, updates=(100, 300, 500, 800))
 
 # %% [markdown]
-# *Read each block downwards; the numbers are updates.*
+# *Read each block downwards: the numbers are updates, and grey says word for word what the German means.*
 #
-# First there is only the commonest word, again and again. At the end there are German sentences with a cat, a school and a window in them, and with mistakes. These are poor translations, but half a minute ago the model had never seen a word. Four minutes and a second layer, as in `make demo`, make nine of ten such sentences right to the letter.
+# First there are only common words, whatever was asked. At the end there are German sentences with a cat, a school and a window in them, and with mistakes. These are poor translations, but half a minute ago the model had never seen a word. Four minutes and a second layer, as in `make demo`, make nine of ten such sentences right to the letter.
 
 # %% [markdown]
 # ## A real run
 #
 # Now real sentences. [Tatoeba](https://tatoeba.org) is a collection that volunteers have been writing and translating for years: greetings, proverbs, complaints, a great deal about somebody called Tom. Nobody made it for machines. After setting aside 2,000 pairs for validation and 2,000 for the test, so that no English sentence is in two of the three parts, 161,852 pairs are left to learn from.
 #
-# The model has three layers in the encoder and three in the decoder and is 256 numbers wide, six million parameters in all, a tenth of the paper's base. It sees every pair about ten times, in batches of 4,096 tokens. It has rotary positions ([chapter 7](07_positions.ipynb)) and its norms come first ([chapter 3](03_stacks.ipynb)). The training loop is the one you know, in the package's larger form: it saves as it goes, goes on after a break, and uses a GPU if there is one.
+# The model has three layers in the encoder and three in the decoder and is 256 numbers wide, six million parameters in all, a tenth of the paper's base. It sees every pair about ten times, in batches of 4,096 tokens. It has rotary positions ([chapter 7](07_positions.ipynb)) and its norms come first ([chapter 3](03_stacks.ipynb)). `run_experiment` is chapter 14's loop grown up: it saves as it goes, goes on after a break, uses a GPU if there is one, and calls `watched` at each validation as our small loop called `validate`.
 #
 # **On a GPU the next cells make this run in front of you.** In Colab, choose a GPU and *Run all*. Everywhere else they show the record of ours, which took an hour and a half of one CPU core.
 
@@ -129,8 +133,9 @@ import re
 # %% tags=["active-ipynb"]
 # if here:
 #     folder = runs_folder() / "tatoeba-run"
-#     live = drawn.Live(tatoeba_run.SENTENCES)  # draws while it trains
-#     tatoeba_run.run(tatoeba_run.experiment(folder, device.type), [live])
+#     experiment = tatoeba_run.experiment(folder, device.type)  # corpus, model, settings
+#     live = drawn.Live(tatoeba_run.SENTENCES)  # draws after each validation
+#     run_experiment(experiment, validate=tatoeba_run.watched, callbacks=[live])
 #     run = tatoeba_run.record_of(folder, device)
 # else:
 #     folder = "tatoeba"  # the model of everyday sentences that ships with the package
@@ -164,12 +169,6 @@ import re
 # The training loss lies above the validation loss, although the model sees its training sentences again and again. That is no mistake: in training the labels are smoothed and dropout is at work ([chapter 13](13_regularization.ipynb)). So compare each curve with itself.
 #
 # Is a falling loss enough? Here is the validation loss of two other trainings, on the captions of Multi30k. Both fall for as long as they run.
-
-# %% tags=["active-ipynb"]
-# first, last = log[0], log[-1]
-# assert last["validation_loss"] < first["validation_loss"] / 2
-# assert last["bleu"] > first["bleu"] + 20
-# print("the loss halves, and BLEU rises by more than 20")
 
 # %% tags=["active-ipynb"]
 # pair = table("multi30k-short-warmup", "multi30k-en-de-1").set_index("file")
@@ -225,59 +224,6 @@ import re
 # Did you expect more of averaging? So did we, and the small model makes it look strange. There the learning rate was still high when training ended. In the real run it falls to zero, and the last updates hardly move the weights. A likely reason, which we did not test, is that nothing was left to tremble.
 #
 # Is 42.8 a good score? Public translators that have read far more report 44 to 47 on other samples of Tatoeba ([evidence 14.3](evidence/14_training.ipynb)). Only scores on the same sentences compare, so do not hold it beside the paper's 28, on long sentences of news.
-
-# %% [markdown]
-# ## What the paper claimed
-#
-# Here is the paper's Table 2 as a picture: the higher a dot, the better the score, and the further left, the cheaper the training. Before the Transformer there were recurrent networks (GNMT), convolutions (ConvS2S), mixtures of experts (MoE), and ensembles of several models.
-
-# %%
-TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
-    "ByteNet": (23.75, None),
-    "GNMT + RL": (24.6, 2.3e19),
-    "ConvS2S": (25.16, 9.6e18),
-    "MoE": (26.03, 2.0e19),
-    "GNMT + RL, ensemble": (26.30, 1.8e20),
-    "ConvS2S, ensemble": (26.36, 7.7e19),
-    "Transformer, base": (27.3, 3.3e18),
-    "Transformer, big": (28.4, 2.3e19),
-}
-
-
-# %% tags=["active-ipynb"]
-# drawn.table_2(TABLE_2)
-
-# %% [markdown]
-# *The two Transformers are above all others, and base is also to the left of them.* (ByteNet is missing, since its cost was not given.)
-#
-# Base costs a third of the cheapest rival, and big as much as GNMT. That was the claim: not only a better score, but a better score for the money. (From English to French big leads as well, and base does not.)
-
-# %% [markdown]
-# ## Is it attention that does it?
-#
-# Table 2's rows come from different people and machines. We can run a smaller race under one rule: the same sentences, the same 4,000 updates, parameters equal within 10%, each model at its own best learning rate ([evidence 16.3](evidence/16_translation.ipynb)). The corpus is the grammar's. Besides the usual test set there are sentences longer than any in training. (The three trainings of a row are within 2.3 BLEU of each other; only the convolution's are 4.5 apart, on the longer sentences.)
-
-# %% tags=["active-ipynb"]
-# shown = {
-#     "rnn": "RNN, one vector",
-#     "convolution": "convolution",
-#     "transformer": "Transformer, as in the paper",
-#     "rnn-attention": "RNN with attention",
-#     "rotary": "Transformer, rotary positions",
-# }
-# race = table("table2-bundled").query("what == 'run'").groupby("family")
-# means = race[["part.test", "part.hard.longer"]].mean().loc[list(shown)]
-# rows = [[shown[f], *(f"{bleu:.0f}" for bleu in row)] for f, row in means.iterrows()]
-# evidence.markdown_table(["BLEU, mean of three", "familiar lengths", "longer"], rows)
-
-# %% [markdown] tags=["question-13"]
-# **Attention is the great step.** Compare the two RNNs. One squeezes the sentence into 176 numbers; the other may look back at every word. 41 becomes 97. (Is the vector too small, or only slow to learn? Its curve was still rising at the end, so we could not tell.)
-
-# %% [markdown] tags=["question-12"]
-# **Recurrence can go, among sentences of familiar length.** The paper's Transformer has neither recurrence nor convolution, and on the test set it equals the RNN with attention and beats the convolution. Positions tell it the order. Whatever it must know of other words, attention fetches in one step. It is not *better* than the RNN here. The paper's models are thirty to 150 times as large and ran on GPUs, where an RNN has to wait for each word and a Transformer has not.
-
-# %% [markdown]
-# **On longer sentences recurrence stays ahead.** A sine gives every place a pattern of its own, and the patterns of places beyond training are new to the model. Rotary positions tell a head distances instead, most of which are familiar, and they close much of the gap ([evidence 16.3](evidence/16_translation.ipynb)). [Chapter 7](07_positions.ipynb) looks at it more closely.
 
 # %% [markdown]
 # ## Your own sentence
@@ -344,7 +290,7 @@ def with_its(pairs):
 # %% [markdown]
 # The grammar behind the little model asks the question in every tenth sentence. Tatoeba's volunteers ask it in 179 of their 161,852 ([evidence 16.9](evidence/16_translation.ipynb)), and *sein* is twice as frequent there as *ihr*. So our model has hardly ever met the question, and gives the commoner answer.
 #
-# That sounds convincing, but it is only a story until we test it. If a lack of lessons is the reason, a few lessons should help. So we take 400 of the grammar's sentences, half of them with *ihr* and half with *sein*, and go on training for 60 updates, less than a minute. To see whether the model learns the question or only the answers, we ask about owners that are in none of the lessons.
+# That sounds convincing, but it is only a story until we test it. If a lack of lessons is the reason, a few lessons should help. So we take 400 of the grammar's sentences, half of them with *ihr* and half with *sein*, and go on training for 60 updates, less than a minute. We ask about owners that are in none of the lessons: thirteen whose German is feminine and thirteen whose German is masculine.
 
 # %%
 FEMININE = (
@@ -374,32 +320,127 @@ def lessons(pairs, held_out, n):
 #     return found
 #
 #
+# untaught = copy.deepcopy(model)
 # held_out = {*FEMININE.split(), *MASCULINE.split()}
 # taught = encode_pairs(its_tokenizer, lessons(pairs, held_out, n=200))
-# print("before", right_stems(model))
 # settings = TrainingConfig(updates=60, batch_tokens=600, warmup=10, lr_scale=0.03)
 # train(model, taught, settings)
-# print("after ", right_stems(model))
+# for name, which in {"before": untaught, "after": model}.items():
+#     print(name, right_stems(which))
 
 # %% [markdown]
-# Before the lessons every owner was treated as masculine. Now most of the feminine ones get *ihren*, and the masculine ones have kept *seinen*. Not one of these nouns was in a lesson. The model knew already, from a thousand articles, that a *Kuh* is feminine. It seems to have lacked a reason to look back at the owner when it writes the possessive.
+# Before the lessons every owner was treated as masculine. Now most of the feminine owners get *ihren*, and the masculine ones have kept *seinen*, although none of these nouns was in a lesson.
 #
-# Might any practice with the grammar have done as much? We tried 400 of its sentences without "its", and at most four of 39 feminine owners came out right, against half or more with the lessons, in three trainings each ([evidence 16.9](evidence/16_translation.ipynb)). So the lack of lessons is a cause. And our cats?
+# Might any practice with the grammar have done as much? We tried 400 of its sentences without "its", and at most four of 39 feminine owners came out right, against half or more with the lessons, in three trainings each ([evidence 16.9](evidence/16_translation.ipynb)). So it is the lessons that did it.
+#
+# ## What did the lessons teach?
+#
+# A guess lies near: before, the model did not look at the owner, and now it does. But we need not guess. Just before it writes the possessive, *ihren* and *seinen* have a logit each. The difference of the two says which way the model leans, and how strongly. We let both models read the same beginning, the untaught model's own German up to the possessive, and ask them. (A noun close to the line may therefore come out otherwise than in the count above.)
+
+# %% tags=["active-ipynb"]
+# IHREN, SEINEN = (
+#     its_tokenizer.encode(f"verlor {word}")[-1] for word in ("ihren", "seinen")
+# )
+#
+#
+# @torch.no_grad()
+# def leaning(model, english, german):
+#     """How much the model prefers *ihren* to *seinen* as the next word, in logits."""
+#     source = torch.tensor([[*its_tokenizer.encode(english), its_tokenizer.eos_id]])
+#     target = torch.tensor([[its_tokenizer.bos_id, *its_tokenizer.encode(german)]])
+#     logits = model(source, target)[0, -1]
+#     return (logits[IHREN] - logits[SEINEN]).item()
+#
+#
+# leans = {"before": {}, "after": {}}
+# for noun in (FEMININE + " " + MASCULINE).split():
+#     english = f"The {noun} lost its ball."
+#     (german,) = translate(untaught, its_tokenizer, [english])
+#     begun = re.split(r"\b(?:ihr|sein)", german)[0].strip()  # "Die Kuh hat", for example
+#     leans["before"][noun] = leaning(untaught.eval(), english, begun)
+#     leans["after"][noun] = leaning(model.eval(), english, begun)
+# drawn.leanings(leans, FEMININE.split(), MASCULINE.split())
+
+# %% [markdown]
+# *Each dot is an owner, and to the right of the line* ihren *wins: before the lessons the feminine nouns are already to the right of most masculine ones, but no noun is to the right of the line.*
+
+# %% tags=["active-ipynb"]
+# def middle(when, nouns):
+#     return median(leans[when][noun] for noun in nouns.split())
+#
+#
+# pushes = [middle("after", n) - middle("before", n) for n in (FEMININE, MASCULINE)]
+# assert max(leans["before"].values()) < 0 < min(pushes)
+# print("the lessons push feminine owners by {:.1f}, masculine by {:.1f}".format(*pushes))
+
+# %% [markdown]
+# **It knew all along.** Look at the upper row. Without a single lesson the two kinds were nearly in order: a *Kuh* leaned less towards *seinen* than a *Mond*. But every noun leaned to *seinen*. The lessons have pushed the whole field to the right, both kinds alike, until the line falls between them, and have moved the two kinds apart by much less. So what looked like ignorance was mostly a prejudice. It has a likely source, which we did not test: where *sein* is twice as frequent, *seinen* is the safer bet for a model in doubt.
+#
+# One feminine owner stays far to the left, the duck. Is she a failure? Ask the model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Its *seinen* is right.
+#
+# And our cats?
 
 # %% tags=["active-ipynb"]
 # print(*translate(model, its_tokenizer, owners), sep="\n")
 
 # %% [markdown]
-# The cat gets her *ihren*. The old cat behind the school does not yet: why, we have not looked.
+# The cat gets her *ihren*. The old cat behind the school got hers in some of our trainings and not in others: a push that suffices for one sentence can be too small for the next.
 #
 # The lessons have a price. On Tatoeba's test set the model is now two to three BLEU worse, because it begins to sound like the grammar. The field calls this **forgetting**; the usual remedy, which we did not try, is to mix old sentences among the new ones.
 #
-# So a good score goes well together with a question that was answered wrong for every feminine owner. **A model learns what its corpus makes it need**, and a score tells you about the sentences of its test. The test set of 2,000 pairs hardly ever says "its". Whatever you want to know that a test does not ask, you have to ask yourself.
+# So a good score goes well together with a question that was answered wrong for every feminine owner. The score could not tell us, as the test set of 2,000 pairs hardly ever says "its". **A score speaks about sentences like those of its test.** Whatever you want to know that the test does not ask, you have to ask yourself.
 
 # %% [markdown]
-# ## The run that nobody has made
+# ## Back to the paper: is it attention that does it?
 #
-# Here are the commands for the real thing, the paper's 4.5 million pairs of news and debates, on one GPU or on eight:
+# You have seen one model learn. The paper compared its own with everybody else's, and Table 2 is that comparison. Here it is as a picture: the higher a dot, the better the score, and the further left, the cheaper the training. Before the Transformer there were recurrent networks (GNMT), convolutions (ConvS2S), mixtures of experts (MoE), and ensembles of several models.
+
+# %%
+TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
+    "ByteNet": (23.75, None),
+    "GNMT + RL": (24.6, 2.3e19),
+    "ConvS2S": (25.16, 9.6e18),
+    "MoE": (26.03, 2.0e19),
+    "GNMT + RL, ensemble": (26.30, 1.8e20),
+    "ConvS2S, ensemble": (26.36, 7.7e19),
+    "Transformer, base": (27.3, 3.3e18),
+    "Transformer, big": (28.4, 2.3e19),
+}
+
+# %% tags=["active-ipynb"]
+# drawn.table_2(TABLE_2)
+
+# %% [markdown]
+# *The two Transformers are above all others, and base is also to the left of them.* (ByteNet is missing, since its cost was not given.)
+#
+# Base costs a third of the cheapest rival, and big as much as GNMT. That was the claim: not only a better score, but a better score for the money. (From English to French big leads as well, and base does not.)
+
+# %% [markdown]
+# These rows come from different people and machines, so they cannot tell whether it was attention that did it. We can run a smaller race under one rule: the same sentences of the grammar, the same 4,000 updates, parameters equal within 10%, each model at its own best learning rate, three trainings each. One test set has sentences of familiar length, the other has sentences longer than any in training ([evidence 16.3](evidence/16_translation.ipynb)).
+
+# %% tags=["active-ipynb"]
+# shown = {
+#     "rnn": "RNN, one vector",
+#     "convolution": "convolution",
+#     "transformer": "Transformer, as in the paper",
+#     "rnn-attention": "RNN with attention (and recurrence)",
+#     "rotary": "Transformer, rotary positions",
+# }
+# race = table("table2-bundled").query("what == 'run'").groupby("family")
+# means = race[["part.test", "part.hard.longer"]].mean().loc[list(shown)]
+# rows = [[shown[f], *(f"{bleu:.0f}" for bleu in row)] for f, row in means.iterrows()]
+# evidence.markdown_table(["BLEU, mean of three", "familiar lengths", "longer"], rows)
+
+# %% [markdown] tags=["question-13"]
+# **Attention is the great step.** Compare the two RNNs. One squeezes the sentence into 176 numbers, and the other may look back at every word: 41 becomes 97. (Is the vector too small, or only slow to learn? Its curve was still rising at the end, so we could not tell.)
+
+# %% [markdown] tags=["question-12"]
+# **Recurrence can go, where lengths are familiar.** The paper's Transformer has no recurrence, and on familiar lengths it equals the RNN that has both. It is not *better* than that RNN here. The paper's models are thirty to 150 times as large, and ran on GPUs, where an RNN has to wait for each word and a Transformer has not.
+
+# %% [markdown]
+# **Longer sentences are its weakness.** There the RNN keeps 91, and the paper's Transformer falls to 75, about where the convolution is. A sine gives every place a pattern of its own, and the patterns of places beyond training are new to the model. Rotary positions close much of the gap ([chapter 7](07_positions.ipynb)).
+#
+# The run of the paper itself, on 4.5 million pairs of news and debates, nobody has yet made with this code. These are the commands, for one GPU, for eight, and for the score:
 #
 # ```
 # transformer train --corpus wmt14
@@ -407,59 +448,58 @@ def lessons(pairs, held_out, n):
 # transformer evaluate --folder runs/wmt14
 # ```
 #
-# (`--accumulate` counts the batches of all eight together.) An H100 needs two and a half hours for the base model, if we may trust the time of 200 updates. Nobody has yet run it to the end with this code. You could be the first; [tell us](../CONTRIBUTING.md) what came out.
+# An H100 would need about two and a half hours for the base model, by the time of 200 updates. You could be the first; [tell us](../CONTRIBUTING.md) what came out.
 
 # %% [markdown]
 # ## What to keep
 #
-# - A Transformer learns to translate from pairs of sentences alone: first the commonest words, then the frame of a sentence, and then, bit by bit, what was missing.
-# - A model knows what its corpus made it need: a large one may never have asked what you want to know.
-# - A score speaks of sentences like those of its test. What the test rarely asks, you have to ask yourself, and read the answers.
-
-# %% [markdown]
+# - A Transformer learns to translate from pairs of sentences alone: first common words, then the frame of a sentence, and then, bit by bit, what was missing.
+# - A wrong answer need not be ignorance: the model told the owners apart, and preferred the possessive that its corpus has more often.
+# - A score speaks about sentences like those of its test. What the test rarely asks, you have to ask yourself, and read the answers.
+#
 # ## Exercises
 #
-# **1. By hand.** A beam has finished two translations: one with 3 tokens and $\log P = -2.0$, and one with 7 tokens and $\log P = -3.6$. Each is ranked by $\log P / lp$ with $lp = \left(\frac{5 + n}{6}\right)^{\alpha}$ for $n$ tokens. Which wins with $\alpha = 0$, and which with $\alpha = 2$? Where does the lead change?
+# **1. By hand.** 179 of Tatoeba's 161,852 training pairs have "its". About how many of the 2,000 test pairs have it? A German test sentence has eight words on average. If the possessive is wrong in every one of these sentences, how many of all words are wrong? Would you see it in a BLEU of 42.8?
 #
 # <details><summary>Answer</summary>
 #
-# With $\alpha = 0$ nothing is divided, and the short one wins, −2.0 against −3.6. With $\alpha = 2$ the short one has $lp = (8/6)^2 = 1.78$ and the score −1.1, the long one $lp = 2^2 = 4$ and the score −0.9: the long one wins. They are level where $3.6 / 2.0 = (12/8)^\alpha$, so at $\alpha = \ln 1.8 / \ln 1.5 = 1.45$. A length penalty forgives a long output its many factors, and a large one forgives too much.
+# 2,000 · 179 / 161,852 is about 2.2 sentences. Two wrong words among 16,000 are about one in 7,000. BLEU also counts runs of two to four words, and a wrong word spoils up to four runs of each length; but even so the score changes by a few hundredths. Nobody would see it.
 # </details>
 #
-# **2. In code.** Is our system better, or did it have luck with the sentences? Two systems translated the same $n$ sentences, and for each sentence we know how many words were right and how many were written. A *draw* picks $n$ of these sentences at random, some of them more than once, and both systems are scored on the same draw. In what share of the draws is our precision higher than theirs? (Precision is the right words over the written words, each summed over the draw.)
+# **2. In code.** Can we cure the prejudice without any training? Add the same number to the logit of *ihren* for every owner: in the picture, all dots move to the right together. How many owners can such a shift get right at best? An owner that lands on the line counts as *ihren*.
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.translation import check_share_better
+# from transformer.teaching.exercises.translation import check_most_right
 #
 #
-# def share_better(ours, theirs, draws):
-#     """counts (n, 2) and (n, 2), draws (m, n) of numbers below n -> a number, 0 to 1"""
+# def most_right(feminine, masculine):
+#     """leanings (F,) and (M,) -> how many are right after the best shift, an int"""
 #     ...
 #
 #
-# check_share_better(share_better)
+# check_most_right(most_right)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def share_better(ours, theirs, draws):
-#     def precision(counts):
-#         right, written = counts[draws].sum(dim=1).unbind(dim=-1)
-#         return right / written
-#     return (precision(ours) > precision(theirs)).double().mean().item()
+# def most_right(feminine, masculine):
+#     lines = [*feminine.tolist(), *masculine.tolist(), math.inf]  # where the line may fall
+#     return max(
+#         int((feminine >= line).sum() + (masculine < line).sum()) for line in lines
+#     )
 # ```
 #
-# This is a paired bootstrap ([chapter 15](15_decoding.ipynb)): both systems get the same draw, so that a draw of hard sentences is hard for both. It speaks about other sentences, not about other seeds.
+# Instead of moving the dots you may move the line, and only the places of dots need to be tried. Try it on `leans["before"]`: the untaught model gets most of the 26 owners right, and forgets nothing. But these owners have now chosen their own line. To know what the shift is worth, choose it on half of the nouns and count on the other half.
 # </details>
 #
-# **3. To try.** Break it. Find a short English sentence whose German goes wrong (in *Your own sentence* above), and the smallest change that makes it right again. Was it a rare word, or a way of putting things? You can count: `sum("piper" in english for english, _ in read_corpus("tatoeba", "train"))`.
+# **3. To try.** The old cat behind the school: what does she need? Give the model more updates, or more lessons (`n=380`), or lessons with a school in them, and look at her leaning, too, and not only at her word. Then break something of your own: find a short English sentence whose German goes wrong, and the smallest change that makes it right.
 #
-# **4. To think about.** Your model has 41.0 on validation with $\alpha = 1.6$, and 39.8 on test. A colleague tries other penalties on the test set and reports 40.6 with $\alpha = 1.2$. What is wrong with this number, and what may you report?
+# **4. To think about.** You have two models: the untaught one, and the taught one, which is two BLEU worse and says *ihren*. Which would you ship? What would you measure first, and on which sentences?
 #
 # <details><summary>Answer</summary>
 #
-# The test set has chosen, so it no longer judges: the best of several looks is flattered, by luck or by whatever is peculiar to these thousand sentences, and new sentences will bring neither. You may report 39.8, and beside it, called what it is, that in a look afterwards $\alpha = 1.2$ did better. Next time, choose with a limit on length or on longer validation sentences, before the test set is opened.
+# It depends on what your users write, so find that out before you look at scores. BLEU on everyday sentences cannot see the possessive, and 26 sentences with "its" cannot see the rest, so you need both: a test like your users' sentences, and a small test of the question itself, which the field calls a challenge set. Neither may have been used to choose the number of lessons or updates; for that, keep a second set of each. And look for a third model: lessons mixed with old sentences, or a shift of one logit, may have the one without the price of the other.
 # </details>
 #
 # **Next.** [Chapter 17](17_variations.ipynb) turns one knob at a time, as the paper's Table 3 does, and asks you to bet first.

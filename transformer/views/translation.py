@@ -4,6 +4,7 @@ Table 2."""
 import textwrap
 from statistics import mean
 
+from transformer.views.glosses import says
 from transformer.views.labels import label_ends
 from transformer.views.shapes import weights_bar, weights_table
 from transformer.views.style import (
@@ -19,54 +20,6 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 WIDEST = 58  # letters of a line
-
-
-# What the German of the record and of the small model says, word by word
-MEANINGS = {
-    "Das ist eine.": "That is a.",
-    "Der Katze hat den Katze verloren.": "The he-cat has lost the he-cat.",
-    "Die Katze hat seine Ball verloren.": "The cat has lost his ball; a wrong ending.",
-    "Die Katze hat seinen Ball verloren.": "The cat has lost his ball.",
-    "Warum hast du nicht?": "Why have you not?",
-    "Warum haben Sie mich gestern?": "Why have you me yesterday?",
-    "Warum haben Sie mich gestern nicht angerufen?": "right, and formal",
-    "Warum hast du mich gestern nicht angerufen?": "right",
-    "Mein Vater Vater Vater.": "My father father father.",
-    "Meine Schwester will einen Fahrrad kaufen.": "My sister wants to buy a he-bicycle.",
-    "Meine Schwester möchte ein Fahrrad kaufen.": "My sister would like to buy a bicycle.",
-    "Meine Schwester will ein Rotes Fahrrad kaufen.": "right, but for a capital R",
-    "Meine Schwester will ein rotes Fahrrad kaufen.": "right",
-    "Ich weiß nicht, was ich dich.": "I don't know what I you.",
-    "Ich weiß nicht, was ich ohne dich wäre.": "... what I would be without you.",
-    "Ich weiß nicht, was ich ohne dich täte.": "right",
-    "Ich weiß nicht, was ich ohne dich machen würde.": "right",
-    "Die Katze hinter der Universität.": "The cat behind the university.",
-    "Warum die Kind die Kind?": "Why the child the child?",
-    "Sie hat die faulen Fenster gebraucht.": "She has needed the lazy windows.",
-    "Warum lacht die Kind?": "Why does the child laugh?",
-    "Die alten Katze hinter der Schule verloren.": "The old cats behind the school, lost.",
-    "Sie hat den Fenster nicht aufgemacht.": "right, but for den",
-    "Warum suchen die Kinder?": "Why do the children search?",
-    "Tom vertraut ihr.": "Tom trusts her.",
-    "Wer zahlt, ruft die Anrufe.": "Who pays, calls the calls.",
-    "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": (
-        "After the game he went straight home to feed his dog."
-    ),
-    "Ich bin aus Neugier da gegangen.": "Out of curiosity I have gone at there.",
-    "Tom hat sich der Arbeit eingestimmt.": "Tom has tuned himself in the work.",
-    "Ich billige es nicht.": "I do not approve of it.",
-    "Alle Männer müssen sterben.": "All men (or males) must die.",
-    "Wir haben die gleiche Gruppe von Freunden.": "We have the same group of friends.",
-    "Wir haben einander vertraut.": "We trusted each other.",
-    "Ich bin heimlich in jemand anderen Frau verliebt.": (
-        "I am secretly in love with somebody other wife."
-    ),
-}
-
-
-def says(german):
-    """What a German sentence of chapter 16 says in English; nothing for any other."""
-    return MEANINGS.get(german, "")
 
 
 def becoming(log, sentences, updates):
@@ -90,7 +43,9 @@ def becoming(log, sentences, updates):
             look = {"va": "center", "size": 9.5}
             ax.text(0.62, y, f"{row['update']:,}", ha="right", color=GREY, **look)
             ax.text(0.8, y, shortened(german), color=colour, **look)
-            ax.text(6.3, y, says(german), color=GREY, style="italic", **look)
+            ax.text(
+                6.3, y, shortened(says(german), 48), color=GREY, style="italic", **look
+            )
         y += 1.7
     first, last = rows[0], rows[-1]
     figure.alternative = " ".join(
@@ -101,9 +56,9 @@ def becoming(log, sentences, updates):
     return figure
 
 
-def shortened(text):
+def shortened(text, width=WIDEST):
     """A text that fits on its line."""
-    return textwrap.shorten(text, WIDEST, placeholder=" ...")
+    return textwrap.shorten(text, width, placeholder=" ...")
 
 
 def progress(log):
@@ -288,6 +243,49 @@ def alignment(looks, english, german):
     )
     figure.alternative = f"Each German word looks most at: {most}."
     return figure
+
+
+def leanings(leans, feminine, masculine):
+    """How far a model prefers *ihren* to *seinen* for each owner, before and after.
+
+    leans: {"before": {noun: difference of the two logits}, "after": ...}.
+    """
+    figure, axes = panels(7.6, 3.1)
+    ax = axes[0, 0]
+    said = []
+    kinds = {"feminine": (feminine, 0.13), "masculine": (masculine, -0.13)}
+    colours = {"feminine": SERIES[1], "masculine": SERIES[0]}
+    for y, (when, values) in zip((1.0, 0.0), leans.items()):
+        for kind, (nouns, offset) in kinds.items():
+            places = {noun: (values[noun], y + offset) for noun in nouns}
+            ax.plot(*zip(*places.values()), "o", color=colours[kind], ms=7, alpha=0.75)
+            name_some(ax, places, colours[kind], 9 if offset > 0 else -9)
+            if y > 0:
+                place = max(places.values())
+                beside(ax, kind, place, (10, 0), color=colours[kind], weight="bold")
+            right = sum((x > 0) == (kind == "feminine") for x, _ in places.values())
+            said.append(f"{when}, {right} of {len(places)} {kind} owners are right")
+    ax.axvline(0, color=INK, lw=1)
+    ax.set_yticks([1.0, 0.0], [f"{when} the lessons" for when in leans])
+    ax.tick_params(axis="y", length=0)
+    ax.set(ylim=(-0.6, 1.75), xlabel="logit of ihren minus logit of seinen")
+    beside(ax, "← seinen wins", (0, 1.62), (-6, 0), color=GREY, ha="right")
+    beside(ax, "ihren wins →", (0, 1.62), (6, 0), color=GREY)
+    figure.alternative = "; ".join(said) + "."
+    return figure
+
+
+def beside(ax, text, place, shift, **look):
+    """A text beside a place, so many points away."""
+    look = {"va": "center", **look}
+    ax.annotate(text, place, shift, textcoords="offset points", **look)
+
+
+def name_some(ax, places, colour, shift):
+    """The names of three owners, above or below their dots."""
+    for noun in {"duck", "cow", "moon"} & set(places):
+        va = "bottom" if shift > 0 else "top"
+        beside(ax, noun, places[noun], (0, shift), color=colour, ha="center", va=va)
 
 
 class Live:

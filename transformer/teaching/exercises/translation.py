@@ -1,4 +1,6 @@
-"""Exercises of notebook 16: weights averaged, two systems compared."""
+"""Exercises of notebook 16: weights averaged, a prejudice shifted."""
+
+import math
 
 import torch
 
@@ -23,22 +25,19 @@ def weights_kept(updates: list[int], k: int) -> tuple[dict, int]:
     }, k
 
 
-def share_better(
-    ours: torch.Tensor, theirs: torch.Tensor, draws: torch.Tensor
-) -> float:
-    """In which part of the draws (m, n) ours have the higher precision, from counts (n, 2)."""
-    a, b = (counts[draws].double().sum(dim=1) for counts in (ours, theirs))  # (m, 2)
-    return (a[:, 0] / a[:, 1] > b[:, 0] / b[:, 1]).double().mean().item()
+def most_right(feminine: torch.Tensor, masculine: torch.Tensor) -> int:
+    """How many owners are right at best, when all leanings (F,) and (M,) are shifted alike."""
+    lines = [*feminine.tolist(), *masculine.tolist(), math.inf]
+    return max(
+        int((feminine >= line).sum() + (masculine < line).sum()) for line in lines
+    )
 
 
-def two_systems(n: int, m: int) -> tuple:
-    """Hits and words of n sentences by two systems, and m draws of n sentences."""
-    chance = torch.Generator().manual_seed(n)
-    words = torch.randint(4, 30, (2, n), generator=chance)
-    rates = torch.tensor([[0.58], [0.55]])
-    hits = (words * (rates + 0.2 * torch.rand(2, n, generator=chance))).long()
-    draws = torch.randint(n, (m, n), generator=chance)
-    return *torch.stack([hits, words], dim=-1), draws
+def leanings(seed: int, apart: float, n: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
+    """Leanings of n feminine and n + 2 masculine owners, to *seinen* before any shift."""
+    chance = torch.Generator().manual_seed(seed)
+    feminine = torch.randn(n, generator=chance) + apart - 3
+    return feminine, torch.randn(n + 2, generator=chance) - 3
 
 
 check_averaged = Exercise(
@@ -51,12 +50,14 @@ check_averaged = Exercise(
     "the keys are updates, in any order: sort them, take the last k, and add into new tensors",
 )
 
-check_share_better = Exercise(
-    share_better,
+check_most_right = Exercise(
+    most_right,
     lambda: [
-        two_systems(40, 300),
-        two_systems(25, 200),
-        two_systems(9, 9)[:1] * 2 + two_systems(9, 9)[2:],
-    ],  # equals
-    "take the same draw for both systems, and add up hits and words before you divide",
+        leanings(1, apart=1.0),
+        leanings(2, apart=2.5),
+        leanings(3, apart=-4.0),  # the wrong way round: one kind alone can be right
+        (torch.tensor([-1.0, -2.0]), torch.tensor([-2.0])),  # two at one place
+    ],
+    "try a line at every dot, and beyond them all: feminine owners at or above it are right, "
+    "and masculine ones below it",
 )
