@@ -386,6 +386,8 @@ def test_one_string_is_no_list_of_sentences(tokenizer):
             match="sentences must be a list of strings, not one string: put it in brackets",
         ):
             read("The cat sleeps.")
+    with pytest.raises(ValueError, match="must be a list of strings, not {'q': 'The"):
+        tokenizer.encode_all({"q": "The cat."})  # its keys are no sentences
     with pytest.raises(
         ValueError, match="sentences must be strings; number 2 is a int"
     ):

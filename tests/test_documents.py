@@ -1,5 +1,5 @@
 """What people meet first: the README's and RESULTS.md's length, figures, minutes, links and commands;
-code in CONTRIBUTING; lists of requirements."""
+code in GUIDE; lists of requirements."""
 
 import ast
 import re
@@ -281,11 +281,9 @@ def extensions():
 
 
 @pytest.mark.skipif(not EXTENSIONS.exists(), reason="no extensions yet")
-def test_contributing_shows_the_code_of_the_extensions():
+def test_the_guide_shows_the_code_of_the_extensions():
     named = r"<!-- (\w+) -->\n```python\n(.*?)\n```"
-    assert (
-        dict(re.findall(named, text_of("CONTRIBUTING.md"), re.DOTALL)) == extensions()
-    )
+    assert dict(re.findall(named, text_of("GUIDE.md"), re.DOTALL)) == extensions()
 
 
 # Requirements

@@ -1,7 +1,7 @@
 """What others plug in, in 15 lines or fewer each, through public imports and without an edit inside
 the package.
 
-Each is trained for two updates, saved, loaded, and searched where it generates. CONTRIBUTING.md
+Each is trained for two updates, saved, loaded, and searched where it generates. GUIDE.md
 shows the same code.
 """
 

@@ -46,6 +46,23 @@ def test_weights_that_are_not_shared_are_refused():
         whole().load_state_dict(state, assign=True)
 
 
+def test_a_part_that_was_replaced_is_not_tied_any_more():
+    """As the output of a classifier; a part of another model's weights fits, too."""
+
+    class Classifier(Transformer):
+        def __init__(self, config):
+            super().__init__(config)
+            self.output = torch.nn.Linear(config.d_model, 3)
+
+    config = TransformerConfig(50, d_model=8, d_ff=8, N=1, h=2)
+    model = Classifier(config)
+    copy.deepcopy(model).load_state_dict(Classifier(config).state_dict())
+    part = {"embedding.weight": torch.ones(50, 8)}
+    assert "output.weight" in model.load_state_dict(part, strict=False).missing_keys
+    assert (model.embedding.weight == 1).all()
+    assert model.output.weight.shape == (3, 8)
+
+
 def test_loading_leaves_torchs_generator_alone():
     model, state = whole(), Transformer(SIZES).state_dict()
     torch.manual_seed(1)

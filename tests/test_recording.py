@@ -495,6 +495,7 @@ def test_a_name_that_was_not_asked_for_is_refused(model):
         (lambda x: x.double(), "the dtype"),
         (lambda x: None, "not a tensor"),
         (lambda x: 0.0, "not a tensor"),
+        (lambda x: x * float("nan"), "values that are not numbers"),
     ],
 )
 def test_an_edit_of_another_shape_is_refused(model, change, words):

@@ -426,6 +426,22 @@ def test_a_run_goes_on_after_a_stop_as_if_there_had_been_none(files, tmp_path, c
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
 
 
+@pytest.mark.parametrize("of_average", [1.5, 2.5])
+def test_an_average_that_validates_worse_is_not_taken(
+    of_average, files, tmp_path, capsys
+):
+    scores = iter([1.0, 2.0, of_average])
+    e = experiment(files, tmp_path / "run", keep=2, monitor="score")
+    e = run_experiment(e, validate=lambda *_: {"score": next(scores)})
+    out = capsys.readouterr().out
+    assert ("the model has the last" in out) == (of_average < 2)
+    assert ("the model is the average" in out) == (of_average > 2)
+    model, _ = load(e.folder)
+    last = load_weights(e.folder / "weights" / "00000006.safetensors")[0]
+    same = all(torch.equal(p, last[name]) for name, p in model.named_parameters())
+    assert same == (of_average < 2)
+
+
 def test_a_run_resumes_that_asked_for_more_types_than_there_are(files, tmp_path):
     """As the command does that is given twice, the second time with --resume."""
     sizes = {"d_model": 16, "d_ff": 32, "N": 1, "h": 2}

@@ -20,6 +20,7 @@ DOCUMENTS = (
     "INSTALL.md",
     "CITATION.cff",
     "CONTRIBUTING.md",
+    "GUIDE.md",
     "CHANGELOG.md",
 )
 BADGE_LINE = re.compile(r"^\[!\[Open in Colab\].*$", re.MULTILINE)

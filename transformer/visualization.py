@@ -267,11 +267,13 @@ def silent(head: int) -> Change:
 
 
 # %%
-def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
+def paste(heads: list[int], rows: Tensor | int, donor: Tensor) -> Change:
     """An edit of "...heads": in row rows[b] these heads put out what they do in donor.
 
-    rows: (B,), one for each sentence; donor: (B, h, T, d_v), of another run.
+    rows: (B,), one for each sentence, or a number for a single one; donor: (B, h, T, d_v), of another run.
     """
+
+    rows = torch.as_tensor(rows).reshape(-1)
 
     def change(outputs):  # (B, h, T, d_v)
         sentences = torch.arange(len(rows))

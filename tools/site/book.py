@@ -3,7 +3,7 @@
 Nothing is executed.
 
 What Sphinx reads is put together in <folder>/source: the notebooks, the README in two pages,
-INSTALL.md, RESULTS.md, DEVIATIONS.md, CONTRIBUTING.md, commands.md, the readers' questions, a page
+INSTALL.md, GUIDE.md, RESULTS.md, DEVIATIONS.md, CONTRIBUTING.md, commands.md, the readers' questions, a page
 for each module. The site is then in <folder>/html, or site/html.
 """
 
@@ -34,6 +34,7 @@ PAGES = {
     "RESULTS.md": "results.md",
     "DEVIATIONS.md": "deviations.md",
     "CONTRIBUTING.md": "contributing.md",
+    "GUIDE.md": "guide.md",
 }
 PICTURES = ("its.png", "live.png")
 SENTENCE = "The cat that saw the dog lost its ball."  # of the README's picture
@@ -135,7 +136,8 @@ LOOK_UP = """**Look up**
 - [Installing](install.md): with make or without, Windows, conda, containers
 - [The command line](commands.md): train, translate, evaluate, look
 - [Where it differs from the paper](deviations.md)
-- [Changing and extending it](contributing.md)
+- [Using it from Python](guide.md)
+- [Changing it](contributing.md)
 - [The package](api/index.md): every class and function
 """
 LOOKED_UP = (
@@ -147,6 +149,7 @@ LOOKED_UP = (
     "install",
     "commands",
     "deviations",
+    "guide",
     "contributing",
     "api/index",
 )
@@ -487,6 +490,7 @@ def stage(source):
         "use": "# Three ways to use it\n\n" + relink(use, "", url),
         "deviations": document("DEVIATIONS.md", url),
         "contributing": document("CONTRIBUTING.md", url),
+        "guide": document("GUIDE.md", url),
         "results": document("RESULTS.md", url),
         "install": document("INSTALL.md", url),
         "commands": (HERE / "commands.md").read_text(encoding="utf8"),

@@ -1,6 +1,6 @@
 """What sizes, masks, batches and searches must be; what is not is refused with one sentence."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -202,8 +202,8 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
         raise ValueError(
             f"{name} must be a list of strings, not one string: put it in brackets"
         )
-    if not isinstance(texts, Iterable):
-        raise ValueError(f"{name} must be a list of strings, not {texts!r}")
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
+        raise ValueError(f"{name} must be a list of strings, not {str(texts)[:60]}")
     texts = list(texts)
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):

@@ -17,9 +17,34 @@ def ties_of(model: nn.Module) -> list[list[str]]:
     return [group for group in names.values() if len(group) > 1]
 
 
-def tie(ties: list[list[str]], model: nn.Module, _: Any = None) -> None:
+Ties = list[
+    list[tuple[str, nn.Module]]
+]  # a parameter's names, and the modules that own it
+
+
+def owner(model: nn.Module, name: str) -> nn.Module:
+    """The module that has a parameter."""
+    return model.get_submodule(name.rpartition(".")[0])
+
+
+def still_tied(ties: Ties, model: nn.Module) -> list[list[str]]:
+    """The names of each parameter that had several, without those of a module that another one
+    has replaced since, such as the output of a classifier."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    groups = (
+        [
+            name
+            for name, module in group
+            if modules.get(name.rpartition(".")[0]) is module
+        ]
+        for group in ties
+    )
+    return [group for group in groups if len(group) > 1]
+
+
+def tie(ties: Ties, model: nn.Module, _: Any = None) -> None:
     """Make each group of names one parameter again; ValueError where their numbers differ."""
-    for first, *others in ties:
+    for first, *others in still_tied(ties, model):
         parameter = model.get_parameter(first)
         for name in others:
             other = model.get_parameter(name)
@@ -27,16 +52,15 @@ def tie(ties: list[list[str]], model: nn.Module, _: Any = None) -> None:
                 continue
             if other.shape != parameter.shape or not torch.equal(other, parameter):
                 raise untied(name, first)
-            place, _, attribute = name.rpartition(".")
-            setattr(model.get_submodule(place), attribute, parameter)
+            setattr(owner(model, name), name.rpartition(".")[2], parameter)
 
 
-def complete(ties: list[list[str]], state: dict, prefix: str, *_: Any) -> None:
+def complete(ties: Ties, model: nn.Module, state: dict, prefix: str, *_: Any) -> None:
     """Give a parameter that a state has under one of its names all of them: files hold it once.
 
     ValueError where it has several, of different numbers.
     """
-    for group in ties:
+    for group in still_tied(ties, model):
         names = [prefix + name for name in group]
         there = [name for name in names if name in state]
         for name in there[1:]:
@@ -64,8 +88,8 @@ def untied(name: str, first: str) -> ValueError:
 def keep_tied(model: nn.Module) -> None:
     """What is tied in a finished model stays so after each `load_state_dict`, which takes a state
     that has it once, too."""
-    ties = ties_of(model)
-    model._register_load_state_dict_pre_hook(partial(complete, ties))
+    ties = [[(name, owner(model, name)) for name in group] for group in ties_of(model)]
+    model._register_load_state_dict_pre_hook(partial(complete, ties), with_module=True)
     model.register_load_state_dict_post_hook(partial(tie, ties))
 
 

@@ -58,20 +58,29 @@ class TransformerConfig(plain.TransformerConfig):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a `Transformer` is built from.
+    """What a `Transformer` is built from, each where it is not given as the paper has it.
 
-    Each is a class or a function that makes the part anew, for each of its places, from the
-    arguments named here. Parameters of other parts may have names and shapes of their own; weights
+    Each is a class or a function that makes the part anew, for each of its places:
+
+        attention(d_model, h, d_k, d_v, rotate=...)   all attention; rotate: None, or positions
+        feed_forward(d_model, d_ff)
+        norm(d_model)
+        dropout(P_drop)
+        residual(d_model, P_drop, norm_first, norm, dropout)   around a sub-layer
+        positions(max_positions, d_model)   added to embeddings; None: the configuration decides
+        output(embedding)   logits, by default with the embedding's own matrix
+
+    Parameters of other parts may have names and shapes of their own; weights
     of a model of ours fit only where they are the same. ValueError for a part that is made already.
     """
 
-    attention: Callable = MultiHeadAttention  # (d_model, h, d_k, d_v, rotate=...)
-    feed_forward: Callable = FeedForward  # (d_model, d_ff)
-    norm: Callable = LayerNorm  # (d_model)
-    dropout: Callable = nn.Dropout  # (P_drop)
-    residual: Callable = Residual  # (d_model, P_drop, norm_first, norm, dropout)
-    positions: Callable | None = None  # (max_positions, d_model); None: config decides
-    output: Callable = Projection  # (an `Embedding`), whose matrix it shares
+    attention: Callable = MultiHeadAttention
+    feed_forward: Callable = FeedForward
+    norm: Callable = LayerNorm
+    dropout: Callable = nn.Dropout
+    residual: Callable = Residual
+    positions: Callable | None = None
+    output: Callable = Projection
 
     def __post_init__(self):
         for name, part in vars(self).items():

@@ -24,6 +24,23 @@ class LogitLens:
     probabilities: Tensor  # of these, (N + 1, T, k)
     of_written: Tensor  # probability of the target's own token, (N + 1, T)
 
+    def __str__(self) -> str:
+        """A line for each token read: the best next token and its probability, level by level."""
+        levels = [
+            [f"{some[0]} {p[0]:.0%}" for some, p in zip(texts, values)]
+            for texts, values in zip(self.tokens, self.probabilities.tolist())
+        ]
+        head = [
+            "read",
+            *(f"layer {n}" if n else "embedding" for n in range(len(levels))),
+        ]
+        lines = [head, *zip(self.read, *levels)]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
+            for line in lines
+        )
+
 
 def residual_stream(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     """The decoder's residual stream below and above its layers: (N + 1, B, T, d_model)."""

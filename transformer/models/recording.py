@@ -140,6 +140,10 @@ def changing(name: str, change: Change) -> Visit:
                     f"the edit of {name} returned the {what} {after}, where the model "
                     f"goes on with {before}"
                 )
+        if not changed.is_meta and changed.isnan().any() and not x.isnan().any():
+            raise ValueError(
+                f"the edit of {name} returned values that are not numbers (nan)"
+            )
         return changed
 
     return visit

@@ -301,6 +301,8 @@ def stream(
     before the first word, for what `translate` refuses.
     """
     passed = alarm(deadline)
+    if not isinstance(sentence, str):
+        raise ValueError(f"sentence must be one string, not {str(sentence)[:60]}")
     (sentence,) = [normalised(text) for text in check_texts([sentence])]
     check_extra(extra)
     check_writes(model)

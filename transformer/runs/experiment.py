@@ -26,6 +26,8 @@ from transformer.runs.planning import Limits
 from transformer.runs.recipes import recipe, slower
 from transformer.runs.training import TrainingConfig
 
+TOGETHER = "`source_file` and `target_file` go together: give both, or a `corpus`"
+
 
 @dataclass
 class Experiment:
@@ -60,11 +62,15 @@ class Experiment:
     compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
     model: Any = None  # a configuration, or what to change in the recipe's
     training: TrainingConfig = None  # type: ignore[assignment]  # the same
-    limits: Limits | None = None  # what is planned for own files, and what is not
+    limits: Limits | None = field(
+        default=None, repr=False
+    )  # what is planned for own files, and what is not
     given: "Given" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
         own = self.source_file or self.target_file
+        if own and not self.resume and not (self.source_file and self.target_file):
+            raise ValueError(TOGETHER)
         if own:
             check_code("source_language", self.source_language)
             check_code("target_language", self.target_language)
@@ -214,9 +220,7 @@ def files_of(e, split: str) -> list[Path]:
     ValueError for settings that do not fit.
     """
     if (e.source_file is None) != (e.target_file is None):
-        raise ValueError(
-            "`source_file` and `target_file` go together: give both, or a `corpus`"
-        )
+        raise ValueError(TOGETHER)
     if e.source_file is None:
         named = e.source_language, e.target_language
         if named not in (("en", "de"), languages_of(e.corpus, e.reverse)):

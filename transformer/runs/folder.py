@@ -24,7 +24,7 @@ from transformer.core.weights import load_parameters
 from transformer.corpora.download import sum_of
 from transformer.hardware import choose_precision
 from transformer.models.checkpoint import average_checkpoints, progress_in
-from transformer.models.families import family_named, family_of
+from transformer.models.families import family_named, family_of, registered
 from transformer.runs.experiment import (
     Experiment,
     Sentences,
@@ -38,6 +38,17 @@ from transformer.runs.training import TrainingConfig
 # Its settings
 
 
+class UnknownFamily(Exception):
+    """The family of a run's model is not registered; its settings are as they should be."""
+
+
+def check_family(saved: dict) -> None:
+    """`UnknownFamily` for a family that is a name, and none that is registered."""
+    kind = saved.get("kind", "transformer")
+    if isinstance(kind, str) and kind not in registered():
+        raise UnknownFamily(kind)
+
+
 def read_settings(folder: Path) -> dict:
     """What is in a folder's run.json; FileNotFoundError or ValueError where it is damaged."""
     path = folder / "run.json"
@@ -48,8 +59,15 @@ def read_settings(folder: Path) -> dict:
     try:
         saved = read_json(path)
         saved["training"] = renamed(saved["training"])
+        check_family(saved)
         experiment_in(saved)
         return saved
+    except UnknownFamily as error:
+        raise ValueError(
+            f"the run in {folder} is of the family {str(error)!r}, which is not registered: "
+            "import the module that registers it first (on the command line --import); "
+            f"known are {', '.join(registered())}"
+        ) from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path} does not hold the settings of a run ({error}): copy it again, "

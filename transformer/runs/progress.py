@@ -108,9 +108,10 @@ class Monitor:
         if self.name is not None and not is_number((row | figures).get(self.name)):
             there = [name for name, value in figures.items() if is_number(value)]
             raise ValueError(
-                f"monitor watches {self.name!r}, and validate gives "
-                f"{' and '.join(there) or 'no figures'}: watch what is there, or let "
-                f"validate(model) give a number {self.name!r}"
+                f"monitor watches {self.name!r}, and what is measured is "
+                f"{', '.join(there) or 'nothing'}: watch what is there, or hand in a "
+                f"`validate` that gives a number {self.name!r} (also to a run that is "
+                "resumed, which does not keep it)"
             )
         if self.name is None and not figures.keys() & {"bleu", "validation_loss"}:
             raise ValueError(

@@ -316,10 +316,10 @@ def fit(
         raise
     except Interrupted as stop:
         folder = shlex.quote(str(e.folder))
-        raise Interrupted(
-            f"{stop}; go on with: transformer train{imports_in(command)} --resume "
-            f"--folder {folder}"
-        ) from None
+        how = f"transformer train{imports_in(command)} --resume --folder {folder}"
+        if not command:
+            how = f'run_experiment(Experiment(folder="{e.folder}", resume=True))'
+        raise Interrupted(f"{stop}; go on with: {how}") from None
 
 
 @contextmanager
@@ -350,9 +350,31 @@ def listed(updates: list[int]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def finish(model, e: Experiment, log: list[dict]) -> None:
+def average(model, e: Experiment, log: list[dict], measure: Callable) -> None:
+    """Give a model the average of the weights that were kept, if that validates no worse than the
+    last of them: after few updates it can, as its weights are then far apart."""
+    last = last_update(e)
+    updates = average_last(model, e.folder, e.training.keep, last)
+    if len(updates) < 2:
+        return
+    monitor = monitor_of(e.training)
+    row = next(row for row in log if row["update"] == updates[-1])
+    averaged = row | figures_in(measure(model), {})
+    said = f"the average of the weights of updates {listed(updates)}"
+    if monitor.score(averaged) >= monitor.score(row):
+        print(f"the model is {said}")
+        return
+    average_last(model, e.folder, 1, last)
+    name = monitor.figure(row)
+    print(
+        f"{said} has a {name} of {averaged[name]:.4g}, and the last have {row[name]:.4g}: "
+        "the model has the last"
+    )
+
+
+def finish(model, e: Experiment, log: list[dict], measure: Callable) -> None:
     """Leave the best weights, which training restored, those at which a callback stopped, or the
-    average of those that were kept, with what travels with a model."""
+    `average` of those that were kept, with what travels with a model."""
     stopped = log[-1].get("stopped")
     if stopped:
         print(f"stopped after update {log[-1]['update']}: {stopped}")
@@ -361,11 +383,7 @@ def finish(model, e: Experiment, log: list[dict]) -> None:
     elif stopped:
         print("the model has the weights of that update: none are averaged")
     if not e.training.restore_best and not stopped:
-        averaged = average_last(model, e.folder, e.training.keep, last_update(e))
-        if len(averaged) > 1:
-            print(
-                f"the model is the average of the weights of updates {listed(averaged)}"
-            )
+        average(model, e, log, measure)
     beam, alpha = search_of("files" if e.source_file else e.corpus)
     model.about = About(*languages(e), beam, alpha)
     save(model, e.folder)
@@ -398,6 +416,10 @@ def run_experiment(
 
         run_experiment(e, validate=exact)  # training={"monitor": "exact"} goes by it
 
+    A function that is handed in is not kept with the run: give it again where the run is resumed.
+    Of own files, `held_out.tsv` in the folder has the pairs that were kept to validate on: line of
+    the files, source, target.
+
     Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
     Raises ValueError or OSError for data, settings or a folder that cannot be used, `Interrupted`
     after Ctrl-C.
@@ -421,5 +443,5 @@ def run_experiment(
             log = fit(model, e, encoded, measure, callbacks, command)
         if rank() > 0:
             return None
-        finish(model, e, log)
+        finish(model, e, log, measure)
         return e
