@@ -52,7 +52,7 @@
 # views.noun_map(places, MAP)
 
 # %% [markdown]
-# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat is at the edge of its heap, far from the coat.*
+# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat is at the edge of its heap.*
 #
 # The heaps are the three genders of German. On the left are the nouns that are feminine in German, with the article *die*: a cat is *die Katze*, a street *die Straße*. The nouns at the top are masculine, with *der*: a man is *der Mann*, and so is a cheese, *der Käse*. Those at the bottom are neuter, with *das*: a house is *das Haus*. We coloured the nouns by their German article. The computer, which laid them out, was not told of it.
 #
@@ -100,8 +100,10 @@ class Embedding(nn.Module):
 # %% tags=["active-ipynb"]
 # small = Embedding(vocab_size=1000, d_model=64)
 # tokens = torch.tensor([[5, 17, 999], [17, 2, 0]])  # two sentences of three tokens
-# one_hot = F.one_hot(tokens, 1000).float()
 # print(f"tokens {tuple(tokens.shape)} become vectors {tuple(small(tokens).shape)}")
+
+# %% tags=["active-ipynb"]
+# one_hot = F.one_hot(tokens, 1000).float()
 # assert torch.allclose(small(tokens), 8 * one_hot @ small.weight)
 # print("a look-up is a product with a one-hot vector (times the root of 64)")
 
@@ -177,7 +179,7 @@ class Projection(nn.Module):
 # %% [markdown]
 # *Beside each word is its logit, and the bars are probabilities among these four words: follow the second bar from left to right, and the wrong word becomes a serious rival.* (In a running notebook: move the temperature.)
 #
-# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew words by these probabilities, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. So a translator simply takes the likeliest words. But a program that invents stories would repeat itself if it did, and draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
+# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew words by these probabilities, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. So a translator simply takes the likeliest words. But a program that invents stories would always tell the same story if it did. So it draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
 
 # %% [markdown]
 # ## Why times the root of d?
@@ -246,9 +248,9 @@ class Projection(nn.Module):
 # views.jobs(gradients, words)
 
 # %% [markdown]
-# *Read along a row: the English cat and dog are read by the encoder, the German* Katze *is read and written by the decoder, and the hat does all three jobs; but being pushed as a wrong word, on the right, spares no row.*
+# *Go from row to row: the cat and the dog are read by the encoder alone, Katze by the decoder, and the hat has all three jobs; but on the right no row is spared, because every word that is not right is pushed.*
 #
-# This is the first step of a training, from 300 pairs of sentences. Look at the hat first. Why should a German decoder read and write "hat", and so strongly? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one vocabulary, so the two words share one row. What the hat is out there for, in the map, is its second job as a verb.
+# This is the first step of a training, from 300 pairs of sentences. Look at the hat first. Why should a German decoder read and write "hat", and so strongly? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one vocabulary, so the two words share one row. That row cannot simply join the heap of the other *der* nouns, because it also has to serve a verb.
 #
 # And the cat? Reading pulls its row and writing pushes it, and in this first step the pull and the push are of about the same size. But look at *where* the pushes go:
 
@@ -259,16 +261,16 @@ class Projection(nn.Module):
 #     print(f"the pushes on cat and on {word}: cosine {alike:.2f}")
 
 # %% [markdown]
-# The cat, the dog and the house are pushed in the same direction. All of them are wrong all the time, so they are pushed away from the same vectors. Their rows drift like a crowd, and a crowd that drifts together does not sort itself. The hat moves the other way, because *hat* is sometimes right. So the heaps must come from the other job, reading. The next section watches that job at work.
+# The cat, the dog and the house are pushed in the same direction. All of them are wrong all the time, so they are pushed away from the same vectors. Their rows drift like a crowd, and a crowd that drifts together does not sort itself. The hat moves the other way, because *hat* is sometimes right. So we have to look for the origin of the heaps in the cat's other job, where it is read.
 #
 # Why share one matrix at all? The paper does not say. It is smaller: with the paper's 37,000 tokens and a width of 512, two matrices fewer save 38 million numbers, more than half of what the whole base model has. It may also translate better. For a small model of picture captions that was so on validation, but on the test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## So how did gender get in?
 #
-# When the encoder reads "cat", everything that the decoder writes afterwards depends on the row. And a cat in the English changes the German in many places. It is *die Katze* where she sees, and *der Katze* after *mit* (with), where a dog would be *der Hund* and *dem Hund*. It is *ihren Ball* and not *seinen Ball*, *eine kleine Katze* and not *ein kleiner*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through the whole model, down to the row that could have told.
+# When the encoder reads "cat", everything that the decoder writes afterwards depends on the row. And a cat in the English changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. If you play with a cat, it is *mit der Katze*, and with a dog it is *mit dem Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through the whole model, down to the row that could have told.
 #
-# We can watch it. We make the translator forget the gender of one noun: its row goes to the middle, where no heap is. Then we show it five sentences with that noun, and compute the next step of training for the row. Where will it point?
+# We can watch it. We make the translator forget the gender of one noun: its row goes to the middle, where no heap is. Then we show it ten sentences with that noun, and compute the next step of training for the row. Where will it point?
 
 # %% tags=["active-ipynb"]
 # means = {
@@ -282,7 +284,7 @@ class Projection(nn.Module):
 #     """How reading and writing would move a noun's row that has forgotten its gender."""
 #     forgetful = copy.deepcopy(model)
 #     forgetful.embedding.weight.data[row(noun)] = middle
-#     reads, _, writes = by_job(forgetful, pairs_with(noun, tokenizer, count=5))
+#     reads, _, writes = by_job(forgetful, pairs_with(noun, tokenizer, count=10))
 #     return -reads[row(noun)], -writes[row(noun)]
 #
 #
@@ -291,7 +293,7 @@ class Projection(nn.Module):
 # views.next_steps(places, F.normalize(moved, dim=1) @ across_and_up.T, MAP, told="house")
 
 # %% [markdown]
-# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale). Only the house goes astray.*
+# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale), though the house, with its short arrow, is not so sure.*
 
 # %% tags=["active-ipynb"]
 # aimed = 0
@@ -301,11 +303,11 @@ class Projection(nn.Module):
 # print(f"{aimed} of {len(nouns)} steps point to the noun's own heap")
 # read, write = steps["cat"]
 # print(
-#     f"cat: reading pulls with {read.norm():.1f}, writing pushes with {write.norm():.4f}"
+#     f"cat: pulled with {read.norm():.1f} by reading, with {write.norm():.4f} by writing"
 # )
 
 # %% [markdown]
-# Fifty-nine steps point home. For the house five sentences are too few: if you change the 5 to a 10, it points home, too. That is how gender gets in: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
+# All sixty steps point home. (The house is the last to do so: with five sentences instead of ten, its step goes astray.) That is how gender gets in: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
 #
 # The push of writing is still there, but it is about ten thousand times weaker than the pull. A noun that has forgotten its gender causes wrong words, and so it is pulled strongly. And the trained model no longer expects an English word in German, so it has hardly anything to push away.
 #
@@ -340,7 +342,7 @@ class Projection(nn.Module):
 #
 #
 # def followed(new, at_random=False):
-#     """The nouns whose article follows when all move to a gender, and nothing else does."""
+#     """The nouns whose article follows a move of all rows, the rest being as before."""
 #     other = copy.deepcopy(model)
 #     for noun in nouns:
 #         shift = means[new] - means[ARTICLES[noun]]
@@ -349,7 +351,8 @@ class Projection(nn.Module):
 #         other.embedding.weight.data[row(noun)] += shift
 #     after = translate(other, tokenizer, english)
 #     pairs = zip(nouns, before, after)
-#     return {noun for noun, was, now in pairs if now == new.capitalize() + was[3:]}
+#     article = new.capitalize()
+#     return {noun for noun, was, now in pairs if now == article + was[len("der") :]}
 #
 #
 # failed = []
@@ -374,9 +377,8 @@ class Projection(nn.Module):
 #
 # def nearest(word, count=5):
 #     likeness = every @ every[row(word)]
-#     found = likeness.topk(count + 1).indices.tolist()[
-#         1:
-#     ]  # the first is the word itself
+#     first = likeness.topk(count + 1).indices.tolist()
+#     found = first[1:]  # the very first is the word itself
 #     return ", ".join(tokenizer.decode([token]) for token in found)
 #
 #
@@ -392,14 +394,15 @@ class Projection(nn.Module):
 # all_nouns = list(ARTICLES)  # the sixty and the 185 others
 # directions = every[[row(noun) for noun in all_nouns]]
 # closest = (directions @ directions.T).fill_diagonal_(-1).argmax(dim=1).tolist()
-# pairs = {noun: all_nouns[place] for noun, place in zip(all_nouns, closest)}
-# mixed = [pair for pair in pairs.items() if ARTICLES[pair[0]] != ARTICLES[pair[1]]]
-# print(f"{len(pairs) - len(mixed)} of {len(pairs)} have a noun of their gender nearest")
-# print("the exception, and its nearest:", *mixed)
+# mixed = []
+# for noun, place in zip(all_nouns, closest):
+#     if ARTICLES[noun] != ARTICLES[all_nouns[place]]:
+#         mixed.append(f"{noun}, next to {all_nouns[place]}")
+# same = len(all_nouns) - len(mixed)
+# print(f"{same} of {len(all_nouns)} have a noun of their gender nearest; not:", *mixed)
 # strengths = torch.linalg.svdvals(centred) ** 2
-# print(
-#     f"the map's two directions: {strengths[:2].sum() / strengths.sum():.0%} of the whole"
-# )
+# share = strengths[:2].sum() / strengths.sum()
+# print(f"the map's two directions hold {share:.0%} of the differences")
 
 # %% [markdown]
 # So the map shows only a fifth of the differences among its nouns, but in the whole rows the genders are as clear as on the page.
@@ -443,7 +446,9 @@ class Projection(nn.Module):
 #
 # ```python
 # def article(vector, means):
-#     distances = {name: (vector - mean).norm() for name, mean in means.items()}
+#     distances = {}
+#     for name, mean in means.items():
+#         distances[name] = (vector - mean).norm()
 #     return min(distances, key=distances.get)
 # ```
 #
@@ -492,7 +497,7 @@ class Projection(nn.Module):
 #
 # <details><summary>Answer</summary>
 #
-# The heaps should stay: what sorts the nouns is the job of reading English, and that job would have a matrix of its own. The hat should move in to the coat, because its English row would no longer do the work of a German verb.
+# The heaps should stay: what sorts the nouns is the job of reading English, and that job would have a matrix of its own. The hat should move into its heap, because its English row would no longer do the work of a German verb.
 #
 # From German to English, the nouns that are read are German. But which gender they have hardly matters to what is to be written: all three articles become "the". A gender helps only where it says which noun another word belongs to. For the English nouns, which are now written, gender matters even less. They might sort themselves by what English asks of them, for example by "his", "her" and "its". We have trained none of these models, so these are predictions.
 # </details>

@@ -5,6 +5,7 @@ All are words of the bundled corpus, and each is one token of the bundled transl
 
 import re
 from functools import cache
+from itertools import islice
 
 from transformer.corpora import read_corpus
 from transformer.corpora.tokenizer import Tokenizer
@@ -65,5 +66,5 @@ def training_pairs() -> list[tuple[str, str]]:
 def pairs_with(word: str, tokenizer: Tokenizer, count: int = 10) -> Batch:
     """The first training pairs whose English has a word; the first of all for ""."""
     has = re.compile(rf"\b{word}\b")
-    pairs = [pair for pair in training_pairs() if has.search(pair[0])]
-    return collate(encode_pairs(tokenizer, pairs[:count]))
+    pairs = (pair for pair in training_pairs() if has.search(pair[0]))
+    return collate(encode_pairs(tokenizer, list(islice(pairs, count))))
