@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
-# *Section 3.4 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
+# *Section 3.4 of the paper. Reading takes about 30 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
 #
 # A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns, laid out on the page. We chose sixty familiar nouns, and the computer chose their places: across and up are the two directions in which their rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
 
