@@ -104,8 +104,10 @@ PICTURES = {
     "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
     "switched_off": lambda: views.switched_off({"none": 98, "decoder": 0}, 100),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
-    "sizes_by_width": lambda: views.sizes_by_width([32, 64], {"row": [0.03, 0.01]}),
-    "reached": lambda: views.reached({"reads": EYE[0], "writes": EYE[0] + 1}),
+    "jobs": lambda: views.jobs([EYE] * 3, {"cat": 1, "hat": 3}),
+    "next_steps": lambda: views.next_steps(
+        EYE[:, :2], EYE[:, 2:], {"der": ["dog"], "die": WORDS[:3]}, told="dog"
+    ),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
     "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
     "splitting_heads": views.splitting_heads,

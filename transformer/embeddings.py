@@ -9,9 +9,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
-# *Section 3.4 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
+# *Section 3.4 of the paper. Reading takes about 30 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
 #
-# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns, laid out on the page. (The two directions in which the rows differ most are across and up. We chose the nouns, and the computer chose the places.) Cover the large words, and guess: what do the nouns of one heap have in common?
+# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns, laid out on the page. We chose sixty familiar nouns, and the computer chose their places: across and up are the two directions in which their rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -23,46 +23,40 @@
 #     wheel = next(iter(files.upload()))
 #     %pip install -q {wheel}
 
-# %%
-import math
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-
 # %% tags=["active-ipynb"]
 # import copy
 #
-# from transformer import cache, load, translate, views
+# import torch
+# import torch.nn.functional as F
+#
+# from transformer import Transformer, cache, load, translate, views
+# from transformer.teaching.nouns import ARTICLES, MAP, OTHERS, pairs_with
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small, a second thread only waits
-# nouns = {
-#     "der": "man boy teacher doctor king dog wolf fox bear lion bus cake apple cheese "
-#     "letter coat hat key table tree",
-#     "die": "woman mother nurse queen witch cat cow mouse owl snake school soup milk "
-#     "bottle clock lamp crown bridge door street",
-#     "das": "child girl horse pig lamb museum car ship boat bread egg book shirt glass "
-#     "knife picture bed house roof window",
-# }
-# nouns = {article: words.split() for article, words in nouns.items()}
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # E = model.embedding.weight.detach()  # a row for each word
-# names = [name for words in nouns.values() for name in words]
-# ids = torch.tensor([tokenizer.encode(name)[0] for name in names])
-# rows = F.normalize(E[ids], dim=1)  # all of length 1: only directions count
+#
+#
+# def row(word):
+#     return tokenizer.encode(word)[0]
+#
+#
+# nouns = [noun for heap in MAP.values() for noun in heap]
+# rows = F.normalize(E[[row(noun) for noun in nouns]], dim=1)  # only directions count
 # centred = rows - rows.mean(dim=0)
-# _, _, directions = torch.linalg.svd(centred, full_matrices=False)
-# views.noun_map(centred @ directions[:2].T, nouns)
+# across_and_up = torch.linalg.svd(centred, full_matrices=False).Vh[:2]
+# places = centred @ across_and_up.T
+# views.noun_map(places, MAP)
 
 # %% [markdown]
-# *Look at one heap at a time: a king and a cheese are together, and a cow and a cat are far from a dog; but the computer has not mixed any two colours.*
+# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat is at the edge of its heap.*
 #
-# The heaps are the three genders of German. A man is *der Mann*, a table *der Tisch*, and both are masculine; a cat is *die Katze*, a house is *das Haus*. But these are English words, and English nouns have no gender. Nobody told the model of any. It was shown pairs of sentences, and learned to write the second.
+# The heaps are the three genders of German. On the left are the nouns that are feminine in German, with the article *die*: a cat is *die Katze*, a street *die Straße*. The nouns at the top are masculine, with *der*: a man is *der Mann*, and so is a cheese, *der Käse*. Those at the bottom are neuter, with *das*: a house is *das Haus*. We coloured the nouns by their German article. The computer, which laid them out, was not told of it.
 #
-# How does German grammar get into English words? To see it we need both ends of a Transformer: where words become vectors, and where vectors become words. It is one matrix that does both.
+# And nobody told the translator. It was shown pairs of sentences, and learned to write the second from the first. These are English words, and English nouns have no gender. **How does German grammar get into the row of an English cat? And what does the hat do out there?** To answer the first question we must see what training does to a row. To answer the second we must know that a Transformer has one matrix for two ends, where words become vectors and where vectors become words.
 
 # %% [markdown]
 # ## A word is a row
@@ -77,18 +71,17 @@ from torch import Tensor, nn
 # | 1 | dog | $(0, 2)$ |
 # | 2 | hat | $(1, 1)$ |
 #
-# The dog's row is also a product: $(0, 1, 0)\, E = (0, 2)$. A vector with one 1 and zeros elsewhere is called **one-hot**. Nobody multiplies by all those zeros. But it shows that the look-up is an ordinary linear layer, and its rows are weights like any others: they begin at random and are learned.
+# The dog's row is also a product: $(0, 1, 0)\, E = (0, 2)$. A vector with a single 1 and zeros elsewhere is called **one-hot**. Nobody multiplies by all those zeros. But the product shows that a look-up is an ordinary linear layer. Its rows are weights like any others: they begin at random and are learned.
+
+# %%
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 
 # %%
-def one_hot_product(tokens: Tensor, weight: Tensor) -> Tensor:
-    """Rows of an embedding matrix as a product: (...), (V, d_model) -> (..., d_model)."""
-    if ((tokens < 0) | (tokens >= len(weight))).any():
-        raise ValueError(f"token ids must lie between 0 and {len(weight) - 1}")
-    one_hot = tokens[..., None] == torch.arange(len(weight), device=weight.device)
-    return one_hot.to(weight.dtype) @ weight  # (..., V) times (V, d_model)
-
-
 class Embedding(nn.Module):
     """Rows of a matrix E (V, d_model), times sqrt(d_model): (B, T) -> (B, T, d_model).
 
@@ -107,19 +100,20 @@ class Embedding(nn.Module):
 # %% tags=["active-ipynb"]
 # small = Embedding(vocab_size=1000, d_model=64)
 # tokens = torch.tensor([[5, 17, 999], [17, 2, 0]])  # two sentences of three tokens
-# x = small(tokens)
-# print(f"tokens {tuple(tokens.shape)} become vectors {tuple(x.shape)}")
-# assert torch.equal(x[0, 1], x[1, 0])  # token 17 is the same everywhere
-# assert torch.allclose(x, 8 * one_hot_product(tokens, small.weight))
+# print(f"tokens {tuple(tokens.shape)} become vectors {tuple(small(tokens).shape)}")
+
+# %% tags=["active-ipynb"]
+# one_hot = F.one_hot(tokens, 1000).float()
+# assert torch.allclose(small(tokens), 8 * one_hot @ small.weight)
 # print("a look-up is a product with a one-hot vector (times the root of 64)")
 
 # %% [markdown]
-# The factor $\sqrt{d_{model}}$ has a section of its own below. Note that a row knows no context: "bank" has one row, whatever it is the bank of. The layers above add the rest.
+# Token 17 is in both sentences, and both times it gets the same vector: a row knows no context. "Bank" has one row, whether money or a river is near. The layers above add the rest. The factor $\sqrt{d_{model}}$ will be explained when we have seen the other end.
 
 # %% [markdown]
 # ## A vector finds its word
 #
-# At its other end the model has worked out a vector $x$ for the next word, and must say which word that is. So compare $x$ with every row of $E$, as a query is compared with keys. The inner products are called **logits**, one for each word:
+# At its other end the model has worked out a vector $x$ for the next word, and must say which word that is. So it compares $x$ with every row, as a query is compared with keys. Here the paper saves a matrix: the rows that $x$ is compared with are those of $E$ again. The inner products are called **logits**, and there is one for each word:
 #
 # $$z = x E^\top$$
 #
@@ -127,7 +121,7 @@ class Embedding(nn.Module):
 #
 # $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
 #
-# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24. Divide two of them, and the sum drops out: $p_i / p_j = e^{z_i - z_j}$. **A logit larger by 1 makes the ratio of two probabilities $e = 2.7$ times as large**, whatever else is in the vocabulary. (The probability itself grows less, because the sum grows, too.)
+# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24. Divide two of the probabilities, and the sum drops out: $p_i / p_j = e^{z_i - z_j}$. **If a logit grows by 1, its word's probability divided by any other word's becomes $e = 2.7$ times as large**, whatever else is in the vocabulary. The probability itself grows less, because the sum grows, too.
 
 
 # %%
@@ -157,19 +151,23 @@ class Projection(nn.Module):
 # %% tags=["active-ipynb"]
 # tiny = Embedding(3, 2)
 # tiny.weight.data = torch.tensor([[2.0, 0], [0, 2], [1, 1]])  # cat, dog, hat
-# logits = Projection(tiny)(torch.tensor([1.5, 0.5]))
-# print("logits", logits.tolist(), "probabilities", softmax(logits).detach())
-# assert torch.equal(softmax(logits), softmax(logits + 1000))  # no overflow
-# assert torch.allclose(softmax(logits), logits.softmax(dim=-1))
-
-# %% [markdown]
-# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its", which is *ihren* if the owner is feminine and *seinen* if not. Here are the four words that fit best, with their logits. If you divide logits by a number, the **temperature**, they lie closer together or further apart, and so do the probabilities. Which word is ahead does not change.
+# logits = Projection(tiny)(torch.tensor([1.5, 0.5])).detach()
+# print("logits", logits.tolist(), "probabilities", softmax(logits))
 
 # %% tags=["active-ipynb"]
-# english, german = (
-#     "The lady saw the cat that lost its ball.",
-#     "Die Dame sah die Katze, die",
-# )
+# assert torch.equal(softmax(logits), softmax(logits + 1000))
+# print("1000 more for every logit: the same probabilities, and no overflow")
+
+# %% [markdown]
+# ## How bold should a writer be?
+#
+# Let us see the translator choose. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter.
+#
+# Before they become probabilities, the logits may be divided by a number, the **temperature**. Below 1 it moves the logits apart, and above 1 it moves them together. The word in front stays in front. How far is it in front?
+
+# %% tags=["active-ipynb"]
+# english = "The lady saw the cat that lost its ball."
+# german = "Die Dame sah die Katze, die"
 # source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
 # written = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
 # with torch.no_grad(), cache(model, "logits") as seen:
@@ -179,116 +177,152 @@ class Projection(nn.Module):
 # views.temperature(words, best.values)
 
 # %% [markdown]
-# *Compare the first two bars: with a low temperature the word that is ahead takes nearly all, and with a high one the second comes close.* (In a running notebook: move the temperature.)
+# *Beside each word is its logit, and the bars are probabilities among these four words: follow the second bar from left to right, and the wrong word becomes a serious rival.* (In a running notebook: move the temperature.)
 #
-# At temperature 1 these are the model's own probabilities (among the four words). Check the ratio of the first two: $0.76/0.24 = 3.2$, and $\ln 3.2 = 1.16$ is the difference of their logits before rounding. A chat bot that writes boldly has a high temperature, and one that always takes the likeliest word has, so to speak, the temperature 0 ([chapter 21](21_language.ipynb)).
-
-# %% [markdown]
-# ## What training does to a row
-#
-# A prediction is scored by $-\log p$ of the word that was right, the **cross-entropy**. If the cat was right, our small model loses $-\log 0.67 = 0.41$; if it was the dog, $-\log 0.09 = 2.41$. Training moves everything so that this gets smaller. In which direction does it push the logits? The logarithm makes it simple: up for the right word, down for the others, each by as much as the prediction was off:
-#
-# $$\frac{\partial\,\mathrm{loss}}{\partial z_i} = p_i - q_i$$
-#
-# where $q_i$ is 1 for the right word and 0 elsewhere. If the hat was right, that is $0.67$, $0.09$ and $0.24 - 1 = -0.76$.
-
-# %% tags=["active-ipynb"]
-# logits = logits.detach().requires_grad_()
-# F.cross_entropy(logits, torch.tensor(2)).backward()  # the hat was right
-# print(logits.grad)
-
-# %% [markdown]
-# And the rows? A logit is $x \cdot E_i$, so the step of row $i$ goes along $x$: **the row of the right word is pulled towards the vector that should have predicted it, and all other rows are pushed away from that vector**, each as strongly as it was expected. Two words that are right after the same things are pulled the same way.
-#
-# That was the output. The same matrix also embeds what the encoder reads and what the decoder has written, because German and English share one vocabulary. The paper uses one matrix for all three, which is called **tying** (Press and Wolf, 2017). Then a row's gradient is the sum of what each use alone would give. To see the three apart, here is a model without anything between its ends, which may be handed one matrix three times or three matrices:
-
-
-# %%
-def three_uses(source, target, gold, E_source, E_target, E_output) -> Tensor:
-    """A loss that uses embeddings three times, without the model between them.
-
-    source, target, gold: token ids (B, T). The mean of the source is added to each
-    target vector; the sums are scored: cross-entropy with gold, in nats.
-    """
-    scale = math.sqrt(E_source.shape[1])
-    x = (E_target[target] + E_source[source].mean(dim=1, keepdim=True)) * scale
-    return F.cross_entropy((x @ E_output.T).flatten(0, 1), gold.flatten())
-
-
-# %% tags=["active-ipynb"]
-# start = Embedding(20, 16).weight.detach() / 2  # halved: no answer is sure yet
-# source, target, gold = torch.tensor([[[1, 2, 3]], [[10, 11, 12]], [[11, 12, 13]]])
-#
-# copies = [start.clone().requires_grad_() for _ in range(3)]
-# parts = torch.autograd.grad(three_uses(source, target, gold, *copies), copies)
-# tied = start.clone().requires_grad_()
-# three_uses(source, target, gold, tied, tied, tied).backward()
-#
-# uses = {"reads the source": parts[0], "reads the target": parts[1]}
-# uses |= {"writes": parts[2], "one matrix": tied.grad}
-# views.reached({use: gradient.norm(dim=1) for use, gradient in uses.items()})
-
-# %% [markdown]
-# *Each column is a row of E: reading reaches only the words that occur (1 to 3, and 10 to 12), and writing reaches every word, those to be written (11 to 13) most.*
-
-# %% tags=["active-ipynb"]
-# assert torch.allclose(tied.grad, sum(parts), atol=1e-6)
-# print("the gradient of one matrix is the sum of the three")
-
-# %% [markdown]
-# Why share? The paper does not say. One matrix is smaller: with the paper's 37,000 words and a width of 512 two matrices fewer are 38 million numbers fewer, where the whole base model has 63 million. It may also translate better. On captions a small model with one matrix was 1.6 BLEU ahead of the same with three on validation (three trainings each), but whether that holds on the test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
+# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew words by these probabilities, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. So a translator simply takes the likeliest words. But a program that invents stories would always tell the same story if it did. So it draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
 
 # %% [markdown]
 # ## Why times the root of d?
 #
-# A matrix with two jobs gets into trouble over its size. As output, its rows are multiplied with vectors $x$ whose numbers have variance 1 (LayerNorm sees to that, [chapter 3](03_stacks.ipynb)). A logit is a sum of $d_{model}$ products, so it has variance 1 if the numbers in $E$ have variance $1/d_{model}$. As input, a row meets the sines of [chapter 7](07_positions.ipynb), whose mean square is 1/2, and beside them such small numbers would hardly be heard. So the paper multiplies what goes *in* by $\sqrt{d_{model}}$. (It gives no reason; this is a plausible one.)
-
-# %% tags=["active-ipynb"]
-# widths = [32, 64, 128, 256, 512]
-# sizes = {"row times √d": [], "logit": [], "row of E": []}
-# for d_model in widths:
-#     table = Embedding(2000, d_model)
-#     x = torch.randn(100, d_model)
-#     sizes["row times √d"].append(table(torch.arange(2000)).var().item())
-#     sizes["logit"].append(Projection(table)(x).var().item())
-#     sizes["row of E"].append(table.weight.var().item())
-# views.sizes_by_width(widths, sizes)
-
-# %% [markdown]
-# *At every width, what goes in and the logits that come out have variance 1, while the rows themselves get smaller and smaller.*
+# The matrix has two jobs, and each job wants rows of another size. To be compared with, the rows should be small. The vectors $x$ come out of a LayerNorm, so their numbers have about variance 1 ([chapter 3](03_stacks.ipynb)). A logit is a sum of $d_{model}$ products. It keeps variance 1 if the numbers of $E$ have variance $1/d_{model}$. To be read, such rows would be too faint: the vectors that mark positions, which are added to them in [chapter 7](07_positions.ipynb), have numbers up to 1. So the rows stay small, and what goes *in* is multiplied by $\sqrt{d_{model}}$. The paper gives no reason for the factor. This is a plausible one.
 #
-# And if we began with larger rows, of variance 1? (That is how `nn.Embedding` of torch begins.) A model that knows nothing should give each of 2,000 words the same probability, which costs $\log 2000 = 7.6$.
+# What if the rows were large, with variance 1, as torch's own `nn.Embedding` makes them? Let a model that knows nothing guess among 2,000 words. To give each the same probability costs $\log 2000 = 7.6$, and logits that vary by chance with variance 1 cost $1/2$ more.
 
 # %% tags=["active-ipynb"]
-# x, gold = torch.randn(500, 512), torch.randint(2000, (500,))
-# logits = Projection(Embedding(2000, 512))(x)
+# x, right = torch.randn(500, 512), torch.randint(2000, (500,))
+# small_rows = Embedding(2000, 512)
 # for name, factor in {"1/d": 1, "1": math.sqrt(512)}.items():
-#     loss = F.cross_entropy(factor * logits, gold).item()
+#     loss = F.cross_entropy(factor * Projection(small_rows)(x), right).item()
 #     print(f"rows of variance {name}: the untrained loss is {loss:.1f}")
 
 # %% [markdown]
-# With large rows an untrained model is *sure*, and of the wrong words: it loses ten times what knowing nothing would cost.
+# With large rows the untrained model is *sure*, and of the wrong words. Whether the factor also helps afterwards is another matter. In a very small model we found no gain from it ([evidence 6.1](evidence/06_embeddings.ipynb)), and we keep it because the paper has it.
 #
-# The factor has a second effect, which is easily overlooked. Adam, the optimizer of [chapter 12](12_optimizer.ipynb), moves each number by about the learning rate, however small its gradient is. What goes into the model is the row *times* $\sqrt{d_{model}}$, so with each step it moves $\sqrt{d_{model}}$ times as far. So to drop the factor changes two things at once, how large words are at the start and how fast they change. In a very small model we tried each with and without the other. Large words slowed it down at the start, long steps helped at a low learning rate and harmed at a high one, and without the factor it learned about as well or better ([evidence 6.1](evidence/06_embeddings.ipynb)). Whether the factor helps at the paper's size we do not know; we keep it because the paper has it.
+# That is all of the paper's Section 3.4: rows that are learned, the same matrix at both ends, a softmax at the upper end, and the factor at the lower.
+
+# %% [markdown]
+# ## What training does to a row
+#
+# Back to the cat. A prediction is scored by $-\log p$ of the word that was right, the **cross-entropy**. If the cat was right, our small model loses $-\log 0.67 = 0.41$; if the dog was right, $-\log 0.09 = 2.41$. In which direction does this push the logits? With $g$ for the right word, the loss is
+#
+# $$-\log p_g = -z_g + \log \sum_j e^{z_j} .$$
+#
+# Take its derivative by a logit $z_i$. The second part gives $e^{z_i} / \sum_j e^{z_j}$, which is $p_i$. The first part gives $-1$ for the right word and 0 for the others. So
+#
+# $$\frac{\partial\,\mathrm{loss}}{\partial z_i} = p_i - q_i ,$$
+#
+# where $q_i$ is 1 for the right word and 0 elsewhere. If the hat was right, that is $0.67$, $0.09$ and $0.24 - 1 = -0.76$:
+
+# %% tags=["active-ipynb"]
+# logits.requires_grad_()
+# F.cross_entropy(logits, torch.tensor(2)).backward()  # the hat was right
+# print(logits.grad)
+
+# %% [markdown]
+# Training steps *against* the gradient, so the logit of the hat goes up, and the logits of the cat and the dog go down. And the rows? A logit is $x \cdot E_i$, so its gradient for the row $E_i$ is $x$, and the step of the row is $(q_i - p_i)\, x$. **The row of the right word is pulled towards the vector that should have predicted it. Every other row is pushed away from that vector, by as much as its word was expected.**
+#
+# Now think of the row of "cat" in our translator. "Cat" is never the right word, because the model writes German. At every prediction it is one of the wrong words. So from this side its row is only ever pushed away, a little each time. Can pushes have brought it to the feminine nouns?
+
+# %% [markdown]
+# ## One matrix, three jobs
+#
+# A translator uses rows in three places. The encoder reads English, the decoder reads the German that it has written so far, and at the end the rows are compared with $x$ to write the next word. The paper has one matrix for all three jobs, which is called **tying** (Press and Wolf, 2017), and our translator has, too. A row then gets the sum of the gradients of its three jobs.
+#
+# To see them apart, we give a copy of the model three matrices that are equal, and ask for the gradient of each:
+
+# %% tags=["active-ipynb"]
+# def by_job(model, batch):
+#     """The gradients of the matrix as it reads English, reads German, writes German."""
+#     model = copy.deepcopy(model)
+#     model.target_embedding = copy.deepcopy(model.embedding)
+#     model.output = copy.deepcopy(model.output)
+#     logits = model(batch.source, batch.decoder_input).flatten(0, 1)
+#     loss = F.cross_entropy(logits, batch.gold.flatten(), ignore_index=tokenizer.pad_id)
+#     jobs = (model.embedding, model.target_embedding, model.output)
+#     return torch.autograd.grad(loss, [job.weight for job in jobs])
+#
+#
+# untrained = Transformer(model.config)  # every row is random
+# gradients = by_job(untrained, pairs_with("", tokenizer, count=300))
+# words = {word: row(word) for word in ("cat", "dog", "Katze", "hat")}
+# views.jobs(gradients, words)
+
+# %% [markdown]
+# *Go from row to row: the cat and the dog are read by the encoder alone, Katze by the decoder, and the hat has all three jobs; but on the right no row is spared, because every word that is not right is pushed.*
+#
+# This is the first step of a training, from 300 pairs of sentences. Look at the hat first. Why should a German decoder read and write "hat", and so strongly? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one vocabulary, so the two words share one row. That row cannot simply join the heap of the other *der* nouns, because it also has to serve a verb.
+#
+# And the cat? Reading pulls its row and writing pushes it, and in this first step the pull and the push are of about the same size. But look at *where* the pushes go:
+
+# %% tags=["active-ipynb"]
+# reads, _, writes = gradients
+# for word in ("dog", "house", "hat"):
+#     alike = F.cosine_similarity(writes[row("cat")], writes[row(word)], dim=0)
+#     print(f"the pushes on cat and on {word}: cosine {alike:.2f}")
+
+# %% [markdown]
+# The cat, the dog and the house are pushed in the same direction. All of them are wrong all the time, so they are pushed away from the same vectors. Their rows drift like a crowd, and a crowd that drifts together does not sort itself. The hat moves the other way, because *hat* is sometimes right. So we have to look for the origin of the heaps in the cat's other job, where it is read.
+#
+# Why share one matrix at all? The paper does not say. It is smaller: with the paper's 37,000 tokens and a width of 512, two matrices fewer save 38 million numbers, more than half of what the whole base model has. It may also translate better. For a small model of picture captions that was so on validation, but on the test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## So how did gender get in?
 #
-# The row of "cat" is only ever read, by the encoder; nobody writes "cat" in German. So all that it has learned has come back through the whole model from German words. Whenever there was a cat in the source, the decoder had to write *die* and not *der*, *ihren* and not *seinen*, *kleine Katze* and not *kleiner*. A row that helps with this lowers the loss. And it is the same help, pulled for in the same way, for every noun with *die*. That is a likely story. Does the model also *use* what we see in the map? Then we should be able to turn a cat into a masculine animal. We take the mean row of the *der* nouns minus the mean row of the *die* nouns, and add it to the row of "cat":
+# When the encoder reads "cat", everything that the decoder writes afterwards depends on the row. And a cat in the English changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. If you play with a cat, it is *mit der Katze*, and with a dog it is *mit dem Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through the whole model, down to the row that could have told.
+#
+# We can watch it. We make the translator forget the gender of one noun: its row goes to the middle, where no heap is. Then we show it ten sentences with that noun, and compute the next step of training for the row. Where will it point?
 
 # %% tags=["active-ipynb"]
-# rows_of = {
-#     gender: torch.tensor([tokenizer.encode(word)[0] for word in words])
-#     for gender, words in nouns.items()
+# means = {
+#     article: E[[row(noun) for noun in heap]].mean(dim=0)
+#     for article, heap in OTHERS.items()  # 185 nouns that are not on the map
 # }
-# means = {gender: E[rows].mean(dim=0) for gender, rows in rows_of.items()}
+# middle = sum(means.values()) / 3
 #
 #
+# def next_step(noun):
+#     """How reading and writing would move a noun's row that has forgotten its gender."""
+#     forgetful = copy.deepcopy(model)
+#     forgetful.embedding.weight.data[row(noun)] = middle
+#     reads, _, writes = by_job(forgetful, pairs_with(noun, tokenizer, count=10))
+#     return -reads[row(noun)], -writes[row(noun)]
+#
+#
+# steps = {noun: next_step(noun) for noun in nouns}
+# moved = torch.stack([read + write for read, write in steps.values()])
+# views.next_steps(places, F.normalize(moved, dim=1) @ across_and_up.T, MAP, told="house")
+
+# %% [markdown]
+# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale), though the house, with its short arrow, is not so sure.*
+
+# %% tags=["active-ipynb"]
+# aimed = 0
+# for noun, step in zip(nouns, moved):
+#     fit = {a: F.cosine_similarity(step, means[a] - middle, dim=0) for a in means}
+#     aimed += max(fit, key=fit.get) == ARTICLES[noun]
+# print(f"{aimed} of {len(nouns)} steps point to the noun's own heap")
+# read, write = steps["cat"]
+# print(
+#     f"cat: pulled with {read.norm():.1f} by reading, with {write.norm():.4f} by writing"
+# )
+
+# %% [markdown]
+# All sixty steps point home. (The house is the last to do so: with five sentences instead of ten, its step goes astray.) That is how gender gets in: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
+#
+# The push of writing is still there, but it is about ten thousand times weaker than the pull. A noun that has forgotten its gender causes wrong words, and so it is pulled strongly. And the trained model no longer expects an English word in German, so it has hardly anything to push away.
+#
+# One thing we have not shown. The other layers of this translator know already what each heap means, so a forgetful noun is called back to a place that exists. To see how the heaps first came apart, when all rows were random, you would have to watch a training from its beginning.
+
+# %% [markdown]
+# ## Turn a cat
+#
+# Does the decoder *use* the place of a row in this map? Then we should be able to turn a cat into a masculine animal. We take the mean row of *der* nouns minus the mean row of *die* nouns, and add the difference to the row of "cat". (The means are again those of nouns that are not on the map.) Guess which words of the German will change.
+
+# %% tags=["active-ipynb"]
 # def turned(word, old, new):
 #     """The translator with another gender in the row of one word."""
 #     other = copy.deepcopy(model)
-#     row = tokenizer.encode(word)[0]
-#     other.embedding.weight.data[row] += means[new] - means[old]
+#     other.embedding.weight.data[row(word)] += means[new] - means[old]
 #     return other
 #
 #
@@ -298,56 +332,91 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> Tensor:
 #     print(f"as {new}:  ", *translate(turned("cat", "die", new), tokenizer, english))
 
 # %% [markdown]
-# *Der Katze* is wrong German, and wonderful: the noun is the same cat, and its gender has been exchanged. With it change the article (*die* becomes *der*, or *den* where the cat is seen), and the word for "its" (*ihren* becomes *seinen*). So the row holds "which animal" and "which gender" side by side, in different directions, and the decoder uses them apart. Is that true of the cat only? We turn each of the sixty nouns to both other genders, and count how often the article follows while all else stays the same.
+# *Der Katze* is wrong German, and wonderful: the noun is the same cat, and its gender has been exchanged. With it change the article (*die* becomes *der*, or *den* where the cat is seen), and the word for "its" (*ihren* becomes *seinen*). So the row holds "which animal" and "which gender" side by side, in different directions, and the decoder uses them apart.
+#
+# Is that true of the cat only? We turn each of the sixty nouns to both other genders, and count how often the article follows while all else stays the same. We can turn them all at once, because each of the sixty sentences has only one noun. As a control, we move each row equally far in a random direction.
 
 # %% tags=["active-ipynb"]
-# articles, followed, tried = {"der": "Der", "die": "Die", "das": "Das"}, 0, 0
-# for old, words in nouns.items():
-#     for word in words:
-#         english = [f"The {word} was old."]
-#         before = translate(model, tokenizer, english)[0].split()
-#         for new in nouns.keys() - {old}:
-#             after = translate(turned(word, old, new), tokenizer, english)[0].split()
-#             followed += after == [articles[new], *before[1:]]
-#             tried += 1
-# print(f"{followed} of {tried} turns change the article and nothing else")
+# english = [f"The {noun} was old." for noun in nouns]
+# before = translate(model, tokenizer, english)
+#
+#
+# def followed(new, at_random=False):
+#     """The nouns whose article follows a move of all rows, the rest being as before."""
+#     other = copy.deepcopy(model)
+#     for noun in nouns:
+#         shift = means[new] - means[ARTICLES[noun]]
+#         if at_random:
+#             shift = F.normalize(torch.randn(128), dim=0) * shift.norm()
+#         other.embedding.weight.data[row(noun)] += shift
+#     after = translate(other, tokenizer, english)
+#     pairs = zip(nouns, before, after)
+#     article = new.capitalize()
+#     return {noun for noun, was, now in pairs if now == article + was[len("der") :]}
+#
+#
+# failed = []
+# for new in MAP:
+#     others = set(nouns) - set(MAP[new])
+#     turned_ones, shaken = others & followed(new), others & followed(new, at_random=True)
+#     failed += others - turned_ones
+#     print(f"to {new}: {len(turned_ones)} of {len(others)}, at random {len(shaken)}")
+# print("not turned:", *failed)
 
 # %% [markdown]
-# What else is in a row? Its nearest neighbours tell, the rows whose directions differ least. First among the sixty nouns, then in the whole matrix:
+# Of 120 turns 119 change the article and nothing else, and of 120 random shifts none does. The turn that fails is an old acquaintance: it is the hat, which would not become neuter.
+
+# %% [markdown]
+# ## What else is in a row?
+#
+# A row's nearest neighbours tell, the rows whose directions differ least from its own. We look among all 3,500 words of both languages:
 
 # %% tags=["active-ipynb"]
 # every = F.normalize(E, dim=1)
 #
 #
-# def nearest(word, k=5):
-#     near = (every @ every[tokenizer.encode(word)[0]]).topk(k + 1).indices.tolist()[1:]
-#     return ", ".join(tokenizer.decode([row]) for row in near)
+# def nearest(word, count=5):
+#     likeness = every @ every[row(word)]
+#     first = likeness.topk(count + 1).indices.tolist()
+#     found = first[1:]  # the very first is the word itself
+#     return ", ".join(tokenizer.decode([token]) for token in found)
 #
 #
-# kin = (rows @ rows.T).fill_diagonal_(-1).argmax(dim=1)  # the nearest of the sixty
-# print(
-#     f"of the same gender as its nearest: {(kin // 20 == torch.arange(60) // 20).sum()}"
-# )
-# for word in ("cat", "hat"):
-#     print(f"nearest to {word}: {nearest(word)}")
-# for pair in (("cat", "Katze"), ("dog", "Hund")):
-#     a, b = (every[tokenizer.encode(word)[0]] for word in pair)
-#     nearer = (every @ a > a @ b).sum()
-#     print(*pair, f"- cosine {a @ b:.2f}, {nearer:,} of 3,500 rows are nearer")
+# print("nearest to cat:", nearest("cat"))
+# print("nearest to hat:", nearest("hat"))
+# for other in ("aunt", "Katze"):
+#     print(f"cat and {other}: cosine {every[row('cat')] @ every[row(other)]:.2f}")
 
 # %% [markdown]
-# All sixty have a noun of their own gender nearest. What have an aunt, a company, a duck, a violin and a blanket in common with a cat? Only that they are *die Tante, die Firma, die Ente, die Geige, die Decke*. And "hat" is at the edge of its heap for a reason of its own: *hat* is German, too, and means "has". Both languages share one vocabulary, so the two words share one row, and nearest to it are German verbs like *haben* and *kann* (have, can). But of a word and its translation one knows nothing of the other: thousands of rows are nearer to "cat" than the row of *Katze*.
+# What have an aunt, a company, a duck, a violin and a blanket in common with a cat? Only that they are *die Tante, die Firma, die Ente, die Geige, die Decke*. Is it our choice of sixty nouns that makes it look so, or the two directions of the map? The sentences of this translator have 185 other nouns. Let us take all 245, and all 128 directions:
+
+# %% tags=["active-ipynb"]
+# all_nouns = list(ARTICLES)  # the sixty and the 185 others
+# directions = every[[row(noun) for noun in all_nouns]]
+# closest = (directions @ directions.T).fill_diagonal_(-1).argmax(dim=1).tolist()
+# mixed = []
+# for noun, place in zip(all_nouns, closest):
+#     if ARTICLES[noun] != ARTICLES[all_nouns[place]]:
+#         mixed.append(f"{noun}, next to {all_nouns[place]}")
+# same = len(all_nouns) - len(mixed)
+# print(f"{same} of {len(all_nouns)} have a noun of their gender nearest; not:", *mixed)
+# strengths = torch.linalg.svdvals(centred) ** 2
+# share = strengths[:2].sum() / strengths.sum()
+# print(f"the map's two directions hold {share:.0%} of the differences")
+
+# %% [markdown]
+# So the map shows only a fifth of the differences among its nouns, but in the whole rows the genders are as clear as on the page.
 #
-# So a row is a record of what training needed to know about a word. The genders were needed, and they are in English words. That "cat" and *Katze* mean the same was never needed at this place, because the layers between the two rows see to that.
+# The hat, at last, has neighbours like nobody else's: *haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). Its row does three jobs, and two of them are a verb's.
 #
-# *The package's embedding is [this class](https://github.com/OWNER/annotated-attention/blob/main/transformer/fast/embeddings.py), with a clear sentence for a token that is not in the vocabulary.*
+# And where is *Katze*? Nowhere near the cat. Their cosine is as good as 0, which is what two random rows have. The words mean the same, but training never needed their rows to be alike, because all the layers of the model are between the two. What the German sentence needed to know of the cat was which word and which gender, and that is what we find in the row.
 
 # %% [markdown]
 # ## What to keep
 #
 # - A word goes in as a row of a matrix, and comes out as the row that fits best: the logits are inner products with all rows, and softmax turns them into probabilities.
-# - Training pulls the row of the right word towards the vector that should have predicted it, and pushes all others away; where one matrix has several uses, it learns from the sum of them.
-# - A row holds what the task needs and nothing else: English nouns sort themselves by German gender, and a word need not be near its translation.
+# - Where a row is to be written, training pulls it towards the vectors that should have predicted it and pushes it away from all others; where it is read, errors come back to it through the whole model.
+# - So English nouns sort themselves by German gender, because the German answers depend on it; and a word need not be near its translation.
 
 # %% [markdown]
 # ## Exercises
@@ -359,38 +428,78 @@ def three_uses(source, target, gold, E_source, E_target, E_output) -> Tensor:
 # The powers are 2, 3 and 5, so the probabilities are 0.2, 0.3 and 0.5. Afterwards the powers are 8, 3 and 5, and the probabilities 0.5, 0.19 and 0.31. The ratio of the first to the second was 2/3 and is 8/3, four times as large, as $e^{\ln 4}$ says. The probability of the first is only 2.5 times as large. The gradients $p - q$ are $(0.2, -0.7, 0.5)$ and $(0.5, -0.81, 0.31)$.
 # </details>
 #
-# **2. In code.** Write the loss of a batch, $-\log p$ of the right word averaged over all predictions, from the logits. Nothing may overflow, and no probability may be rounded to 0 before its logarithm is taken. Use `exp`, `log` and sums, not a ready softmax.
+# **2. In code: a noun of your own.** Guess the German article of an English noun from nothing but its row. Your function gets a row and the mean row of each gender. When the checker is content, make means of the sixty nouns in `MAP`, and try nouns that are not on the map, for example "bird", "umbrella" or "idea". (If `tokenizer.encode` makes several tokens of your noun, it has no row of its own: take another.) Then turn your noun with `turned`, in a sentence of your own. Which words will follow?
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.embeddings import check_cross_entropy
+# from transformer.teaching.exercises.embeddings import check_article
 #
 #
-# def cross_entropy(logits, gold):
-#     """logits (n, V), gold (n,) ids -> a number, in nats"""
+# def article(vector, means):
+#     """vector (d,), means {article: (d,)} -> the article whose mean is nearest"""
 #     ...
 #
 #
-# check_cross_entropy(cross_entropy)
+# check_article(article)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def cross_entropy(logits, gold):
-#     z = logits - logits.max(dim=1, keepdim=True).values
-#     log_sum = z.exp().sum(dim=1).log()
-#     right = z[torch.arange(len(gold)), gold]
-#     return (log_sum - right).mean()
+# def article(vector, means):
+#     distances = {}
+#     for name, mean in means.items():
+#         distances[name] = (vector - mean).norm()
+#     return min(distances, key=distances.get)
 # ```
 #
-# The logarithm of softmax is a difference, so no probability has to be computed, and none can round to 0.
+# To try it:
+#
+# ```python
+# of_map = {name: E[[row(noun) for noun in heap]].mean(dim=0) for name, heap in MAP.items()}
+# print(article(E[row("bird")], of_map))
+# english = ["The bird lost its ring.", "The young bird saw its mother."]
+# print(translate(turned("bird", "der", "die"), tokenizer, english))
+# ```
+#
+# The bird is masculine: *Der Vogel verlor seinen Ring. Der junge Vogel sah seine Mutter.* Turned, both sentences begin with *Die*. But "its" follows in the second alone: *Die Vogel verlor seinen Ring. Die junge Vogel sah ihre Mutter.* For a pronoun one shift is not always enough.
+#
+# Of the 185 nouns that are not on the map, `article` gets 183 right. It takes a fence and a river for neuter, and they are *der Zaun* and *der Fluss*.
 # </details>
 #
-# **3. To think about.** The rows of "cat" and of *Katze* come from one matrix, and the two words mean the same. Yet their cosine is nearly 0. Why does nothing pull them together? And in what kind of training would something do so?
+# **3. In code: pull and push.** From vectors $x$, the matrix $E$ and the right words, compute the *step* of every row, which is minus the gradient of the mean loss. Use the bold sentence of the chapter, and no `backward`.
+
+# %% tags=["active-ipynb"]
+# from transformer.teaching.exercises.embeddings import check_pulls
+#
+#
+# def pulls(x, E, right):
+#     """x (n, d), E (V, d), right (n,) ids -> the steps of all rows (V, d)"""
+#     ...
+#
+#
+# check_pulls(pulls)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def pulls(x, E, right):
+#     p = (x @ E.T).softmax(dim=1)
+#     q = torch.zeros_like(p)
+#     q[torch.arange(len(x)), right] = 1
+#     return (q - p).T @ x / len(x)
+# ```
+#
+# Row $i$ of the result is the mean over all predictions of $(q_i - p_i)\, x$.
+# </details>
+#
+# **4. To think about.** Suppose that the translator had three matrices instead of one. Would English nouns still be in three heaps? Would the hat still be at the edge? And now suppose that the translator went from German to English: which nouns, those of English or of German, would you look at for heaps of gender, and why might you find none?
 #
 # <details><summary>Answer</summary>
 #
-# The row of "cat" is read by the encoder. The row of *Katze* is read and written by the decoder. The two never meet in one inner product: between them are all the layers, whose matrices may translate any direction into any other. They would come together if both had to do the same job in the same place, for example if one stack read both languages, or if the output had to predict "cat" in contexts in which it predicts *Katze* at other times.
+# The heaps should stay: what sorts the nouns is the job of reading English, and that job would have a matrix of its own. The hat should move into its heap, because its English row would no longer do the work of a German verb.
+#
+# From German to English, the nouns that are read are German. But which gender they have hardly matters to what is to be written: all three articles become "the". A gender helps only where it says which noun another word belongs to. For the English nouns, which are now written, gender matters even less. They might sort themselves by what English asks of them, for example by "his", "her" and "its". We have trained none of these models, so these are predictions.
 # </details>
 #
 # **Next.** Sixty nouns, each with a row of its own, and no idea who comes first. [Chapter 7](07_positions.ipynb) tells words where they are.

@@ -58,7 +58,7 @@ HOMES = {
         "sure",
     ],
     "beam": ["beam_tree"],
-    "embeddings": ["noun_map", "reached", "sizes_by_width", "temperature"],
+    "embeddings": ["jobs", "next_steps", "noun_map", "temperature"],
     "feed_forward": ["kinks", "memory", "sorting", "switched_off", "units"],
     "positions": [
         "further",

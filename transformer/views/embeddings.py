@@ -1,14 +1,14 @@
-"""The pictures of chapter 06: nouns by gender, sizes, which rows learn, temperature."""
+"""The pictures of chapter 06: nouns by gender, what moves their rows, temperature."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from transformer.views.labels import label_ends
-from transformer.views.shapes import weights_table
 from transformer.views.style import (
+    GREY,
     IDEAS,
+    INK,
     SERIES,
     panels,
     without_frame,
@@ -20,30 +20,24 @@ TEMPERATURES = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
 
 
 def noun_map(points, nouns):
-    """Nouns at points (n, 2), coloured by their group: {group: its nouns, in the order of
-    the points}."""
-    figure, axes = panels(7.9, 5.9)
+    """Nouns at points (n, 2), in a colour for each group: {group: its nouns, in the order
+    of the points}. What the groups are called is not said."""
+    figure, axes = panels(8.2, 6.4)
     ax, start, said = axes[0, 0], 0, []
     points = torch.as_tensor(points)
     ax.set(xticks=[], yticks=[])
-    ax.plot(*points.T.tolist(), "o", ms=0)  # for the limits
-    ax.margins(x=0.1, y=0.09)
+    ax.margins(x=0.09, y=0.05)
     without_frame(ax)
-    figure.draw_without_rendering()
-    places = ax.transData.transform(points) * 72 / figure.dpi  # in points of print
-    taken = [Box(x - 2, y - 2, x + 2, y + 2) for x, y in places.tolist()]
-    for (group, names), colour in zip(nouns.items(), SERIES):
-        own = points[start : start + len(names)]
+    names, colours = [], []
+    for words, colour in zip(nouns.values(), SERIES):
+        own = points[start : start + len(words)]
         ax.plot(*own.T.tolist(), "o", ms=4, color=colour)
-        for spot, place, name in zip(own.tolist(), places[start:].tolist(), names):
-            label(ax, spot, place, name, colour, taken)
-        start += len(names)
-        look = {"size": 20, "weight": "bold", "color": colour, "ha": "center"}
-        spot = (own[:, 0].mean(), own[:, 1].max())
-        lift = {"xytext": (0, 16), "textcoords": "offset points"}
-        ax.annotate(group, spot, annotation_clip=False, **lift, **look)
+        names += words
+        colours += [colour] * len(words)
+        start += len(words)
         x, y = own.mean(dim=0).tolist()
-        said.append(f"{group} around ({x:.1f}, {y:.1f}): {', '.join(names[:4])} ...")
+        said.append(f"around ({x:.1f}, {y:.1f}): {', '.join(words[:4])} ...")
+    name_points(ax, points, names, colours)
     figure.alternative = f"{start} nouns as points in heaps. {'; '.join(said)}."
     return figure
 
@@ -62,59 +56,107 @@ class Box(NamedTuple):
         return across and self.low < other.high and other.low < self.high
 
 
-# Where a name may be beside its point: a shift in points of print, and how it is aligned
-SIDES = ((5, -3, 0), (-5, -3, 1), (0, 5, 0.5), (0, -11, 0.5), (5, 4, 0), (-5, 4, 1))
-SIDES += ((5, -10, 0), (-5, -10, 1), (6, 11, 0), (-6, 11, 1), (6, -17, 0), (-6, -17, 1))
+SIZE, HIGH = 8.5, 8.0  # of a name, in points of print
+# Where a name may be beside its point: a shift, and how it is aligned
+SIDES = [(5, 0, 0), (-5, 0, 1), (0, 8, 0.5), (0, -8, 0.5)]
+SIDES += [(4, 6, 0), (-4, 6, 1), (4, -6, 0), (-4, -6, 1)]
+FAR = [(x, y, 0 if x > 0 else 1) for y in (12, -12, 18, -18) for x in (8, -8, 16, -16)]
+FAR += [(x, y, 0 if x > 0 else 1) for y in (0, 9, -9) for x in (22, -22, 34, -34)]
 ALIGNED = {0: "left", 0.5: "center", 1: "right"}
 
 
-def label(ax, spot, place, name, colour, taken):
-    """A name beside its point, where nothing else is, if there is such a place."""
-    wide = 4.6 * len(name)
-    boxes = []
-    for dx, dy, share in SIDES:
-        left = place[0] + dx - share * wide
-        low = place[1] + dy
-        boxes.append(Box(left, low, left + wide, low + 7.5))
-    free = [not any(box.meets(other) for other in taken) for box in boxes]
-    side = free.index(True) if True in free else 0
-    taken.append(boxes[side])
-    dx, dy, share = SIDES[side]
-    shift = {"xytext": (dx, dy), "textcoords": "offset points"}
-    ax.annotate(name, spot, size=8.5, color=colour, ha=ALIGNED[share], **shift)
+def name_points(ax, points, names, colours):
+    """Names beside their points, where nothing else is; those in a crowd choose first.
+
+    A name that finds no room near its point has a thin line to it.
+    """
+    ax.figure.draw_without_rendering()
+    places = ax.transData.transform(points) * 72 / ax.figure.dpi  # in points of print
+    taken = [Box(x - 3, y - 3, x + 3, y + 3) for x, y in places.tolist()]
+    near = torch.cdist(torch.as_tensor(places), torch.as_tensor(places)) < 40
+    for i in near.sum(dim=1).argsort(descending=True, stable=True).tolist():
+        wide = 0.56 * SIZE * len(names[i])
+        sides = [*SIDES, *FAR]
+        boxes = [box_of(places[i], side, wide) for side in sides]
+        free = [not any(box.meets(other) for other in taken) for box in boxes]
+        best = free.index(True) if True in free else 0
+        taken.append(boxes[best])
+        dx, dy, share = sides[best]
+        look = {"size": SIZE, "color": colours[i], "va": "center_baseline"}
+        if best >= len(SIDES):
+            line = {"color": colours[i], "lw": 0.5, "shrinkA": 1, "shrinkB": 2}
+            look["arrowprops"] = {"arrowstyle": "-", **line}
+        shift = {"xytext": (dx, dy), "textcoords": "offset points"}
+        ax.annotate(names[i], points[i].tolist(), ha=ALIGNED[share], **shift, **look)
 
 
-def sizes_by_width(widths, curves):
-    """Variances over the width of a model: {name: values}."""
-    figure, axes = panels(6.6, 3.0)
-    ax, said = axes[0, 0], []
-    for (name, values), colour in zip(curves.items(), (GREEN, SERIES[0], SERIES[2])):
-        ax.plot(widths, values, "o-", ms=4, lw=2, color=colour, label=name)
-        said.append(f"{name} from {values[0]:.3f} to {values[-1]:.3f}")
-    ax.set(xscale="log", yscale="log", xlabel="$d_{model}$", ylabel="variance")
-    ax.set_xticks(widths, widths)
-    ax.set_yticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
-    ax.minorticks_off()
-    label_ends(ax)
-    figure.alternative = f"Variances over widths. {'; '.join(said)}."
+def box_of(place, side, wide):
+    """Where a name of some width is printed beside a place."""
+    (x, y), (dx, dy, share) = place, side
+    left, low = x + dx - share * wide, y + dy - HIGH / 2
+    return Box(left, low, left + wide, low + HIGH)
+
+
+JOBS = ("reads English", "reads German", "writes German")
+
+
+def jobs(gradients, words):
+    """How strongly each job of a matrix moves some rows: a gradient (V, d) for each of
+    `JOBS`, and {word: its row}."""
+    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(JOBS), sharey=True)
+    rows = list(words.values())
+    sizes = [(1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients]
+    largest, said = max(map(max, sizes)), []
+    for ax, job, values in zip(axes[0], JOBS, sizes):
+        ax.barh(range(len(words)), values, height=0.6, color=GREEN)
+        for place, value in enumerate(values):
+            text = f"{value:.1f}" if value else "nothing"
+            look = {"color": INK if value else GREY, "va": "center", "size": 9.5}
+            ax.text(value + 0.03 * largest, place, text, **look)
+        ax.set_title(job, fontsize=10.5, loc="left")
+        ax.set(xlim=(0, 1.25 * largest), xticks=[], ylim=(len(words) - 0.4, -0.6))
+        without_frame(ax)
+        listed = ", ".join(f"{w} {v:.1f}" for w, v in zip(words, values))
+        said.append(f"{job}: {listed}")
+    axes[0, 0].set_yticks(range(len(words)), list(words), fontsize=10.5)
+    axes[0, 1].set_xlabel("length of the gradient of the row, in thousandths")
+    figure.alternative = f"Gradients of rows. {'; '.join(said)}."
     return figure
 
 
-def reached(norms):
-    """How far a step moves each row, by use: {use: norms of the rows' gradients}."""
-    table = torch.stack(list(norms.values()))
-    figure, axes = panels(7.4, 0.42 * len(norms) + 0.8)
-    ax = axes[0, 0]
-    columns = [str(row) for row in range(table.shape[1])]
-    largest = float(table.max())
-    weights_table(ax, table, list(norms), columns, numbers=False, largest=largest)
-    ax.set_xlabel("row of E")
-    said = [
-        f"{use}: {int((row > 0).sum())} of {len(row)} rows"
-        for use, row in norms.items()
-    ]
-    figure.alternative = f"Rows with a gradient, darker for larger. {'; '.join(said)}."
+def next_steps(points, steps, nouns, told=None):
+    """Steps (n, 2) of nouns that all begin in the middle of their map, as arrows; their
+    heaps at points (n, 2) are pale. nouns: {group: its nouns, in the order of both}; told:
+    the noun whose name is at its arrow."""
+    figure, axes = panels(7.2, 5.4)
+    ax, start = axes[0, 0], 0
+    points, steps = torch.as_tensor(points), torch.as_tensor(steps)
+    steps = steps * 0.62 * points.norm(dim=1).max() / steps.norm(dim=1).max()
+    for (group, names), colour in zip(nouns.items(), SERIES):
+        own = points[start : start + len(names)]
+        ax.plot(*own.T.tolist(), "o", ms=5, color=colour, alpha=0.25, mew=0)
+        for name, step in zip(names, steps[start:].tolist()):
+            pull(ax, step, colour, name if name == told else None)
+        x, y = own.mean(dim=0).tolist()
+        big = {"size": 22, "weight": "bold", "ha": "center", "va": "center"}
+        ax.text(1.12 * x, 1.12 * y, group, color=colour, zorder=5, **big)
+        start += len(names)
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    without_frame(ax)
+    figure.alternative = (
+        f"{start} arrows from one point in the middle: each has the colour of its noun's "
+        f"heap ({', '.join(nouns)}), and nearly all point to that heap."
+    )
     return figure
+
+
+def pull(ax, step, colour, name):
+    """An arrow from the middle, with a name at its tip where it has one."""
+    look = {"arrowstyle": "-|>,head_width=0.13,head_length=0.26", "color": colour}
+    ax.annotate("", step, (0, 0), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
+    if name:
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(name, step, color=colour, size=10, **beside)
 
 
 # Temperature

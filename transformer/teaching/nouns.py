@@ -1,0 +1,70 @@
+"""The English nouns of chapter 06 by the article of their German, and sentences with them.
+
+All are words of the bundled corpus, and each is one token of the bundled translator.
+"""
+
+import re
+from functools import cache
+from itertools import islice
+
+from transformer.corpora import read_corpus
+from transformer.corpora.tokenizer import Tokenizer
+from transformer.data import Batch, collate, encode_pairs
+
+
+def split(lists: dict[str, str]) -> dict[str, list[str]]:
+    """Words of lists in one string each."""
+    return {article: words.split() for article, words in lists.items()}
+
+
+ON_THE_MAP = {
+    "der": "man boy teacher doctor king dog wolf fox bear lion bus cake apple "
+    "cheese letter coat hat key table tree",
+    "die": "woman mother nurse queen witch cat cow mouse owl snake school soup "
+    "milk bottle clock lamp crown bridge door street",
+    "das": "child girl horse pig lamb museum car ship boat bread egg book shirt "
+    "glass knife picture bed house roof window",
+}
+ALL_OTHERS = {
+    "der": "farmer baker chef father brother uncle son grandfather friend "
+    "neighbour student painter driver gardener hunter soldier policeman "
+    "waiter engineer thief director customer guest mayor monkey elephant "
+    "donkey bird club publisher choir zoo shop train tractor truck biscuit "
+    "fish coffee tea wine novel report contract article scarf skirt sweater "
+    "ball bone plate spoon suitcase umbrella ring basket pencil hammer "
+    "mirror computer chair cupboard carpet tower stable station fence "
+    "garden cellar forest park hill balcony lake river beach engine plan "
+    "mistake",
+    "die": "sister aunt daughter grandmother niece actress waitress princess lady "
+    "nun saleswoman businesswoman goat duck company bank university factory "
+    "library team family ferry tram machine pear cherry banana tomato "
+    "potato sausage lemonade newspaper story message jacket cap blouse cup "
+    "vase fork bag candle crate blanket doll flower camera necklace guitar "
+    "violin church hut mill wall kitchen cave city meadow island party "
+    "wedding meeting journey question answer idea",
+    "das": "pony calf camel zebra rabbit hotel hospital restaurant theatre "
+    "orchestra ministry bicycle taxi meat water beer poem diary dress rope "
+    "photo gift piano telephone radio sofa shelf castle office room valley "
+    "village field gate wheel breakfast lunch concert problem secret",
+}
+MAP = split(ON_THE_MAP)  # twenty of each
+OTHERS = split(ALL_OTHERS)
+ARTICLES = {
+    noun: article
+    for lists in (MAP, OTHERS)
+    for article, nouns in lists.items()
+    for noun in nouns
+}
+
+
+@cache
+def training_pairs() -> list[tuple[str, str]]:
+    """English and German of the bundled corpus, read once."""
+    return read_corpus("bundled", "train")
+
+
+def pairs_with(word: str, tokenizer: Tokenizer, count: int = 10) -> Batch:
+    """The first training pairs whose English has a word; the first of all for ""."""
+    has = re.compile(rf"\b{word}\b")
+    pairs = (pair for pair in training_pairs() if has.search(pair[0]))
+    return collate(encode_pairs(tokenizer, list(islice(pairs, count))))
