@@ -152,9 +152,9 @@ def step_lengths(
 # views.valley({"Adam": straight, "Adam, in the turned valley": turned_back})
 
 # %% [markdown]
-# *Compare the upper path with the paths before: Adam swings across the floor, because momentum carries it, and after 40 steps it is nearly at the bottom. In the turned valley, below, the same Adam at the same rate is not halfway to it much sooner than the slow path was.*
+# *Compare the upper path with the paths before: Adam swings across the floor a few times, and after 40 steps it is nearly at the bottom; below, in a valley that runs along the diagonal, the same Adam ends only a little further than plain descent at the slow rate of 0.02.*
 #
-# The lower path shows the limit of the idea. Adam has a rate for each *weight*. When the valley runs along one weight, that helps. When it runs along the diagonal, both weights are equally steep, and Adam has nothing to tell them apart by. It ends at $x = -3.7$, behind plain descent with its best rate.
+# The lower path shows the limit of the idea. Adam has a rate for each *weight*. When the valley runs along one weight, that helps. When it runs along the diagonal, both weights are equally steep, and Adam has nothing to tell them apart by. It ends at $x = -3.7$, behind plain descent at 0.039.
 #
 # The rest of the book uses torch's Adam. Is it the same? It walks down the same valley:
 
@@ -169,7 +169,7 @@ def step_lengths(
 # assert torch.allclose(point, straight[-1], atol=1e-4)
 
 # %% [markdown]
-# We give it the paper's settings. The rate is 0 until the training loop sets it, which the loop does before every update.
+# We give it the paper's settings. Their $\beta_2 = 0.98$ is smaller than the usual 0.999, so that $v$ forgets sooner ([evidence 12.4](evidence/12_optimizer.ipynb)). The rate is 0 here because the training loop sets it before every update.
 
 # %%
 ADAM = dict(lr=0.0, betas=(0.9, 0.98), eps=1e-9)  # Section 5.3
@@ -209,8 +209,8 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 #     "the rate stays at 0.3": mean_distance(constant),
 #     "falls from step 40 on": mean_distance(falling),
 # }
-# ax = plotting.lines(range(401), curves, "step", "mean distance from the bottom")
-# ax.set_yscale("log")
+# labels = ("step", "mean distance from the bottom")
+# ax = plotting.lines(range(401), curves, *labels, log="y")
 # views.picture(
 #     ax,
 #     "Both curves come down from 10 to below 1 in about 60 steps; then the constant "
@@ -220,7 +220,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # %% [markdown]
 # *Look at the right half: with a constant rate the walkers stop coming nearer, and with a falling rate they go on.*
 #
-# With a constant rate the walkers run about at the bottom for ever, because every step has about the same length. So a large rate is right for the long way down, and a small rate for the end. The fall of the paper's rate gives both.
+# At the bottom all that is left of the gradients is chance. Adam divides by their size, so chance alone keeps the walkers moving, and only a smaller rate makes their steps shorter. A large rate suits the long way down, and a small rate suits the end. The fall of the paper's rate gives both.
 
 # %% [markdown]
 # ## Why start slowly?
@@ -269,7 +269,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # %% [markdown]
 # *Follow the solid curve from the left: the first step is the whole rate, and after twenty updates the mean step is a quarter of it. The dashed curve belongs to weights whose gradients are nothing but random numbers.*
 #
-# The two curves are close. So most of what a batch tells a weight, other batches do not confirm, and Adam's mean soon takes it back. Only at the beginning is there nothing yet to average.
+# The two curves are close. The gradients of different batches agree only a little more than random numbers would, so in the mean most of them cancels. Only at the beginning there is nothing to average yet, and chance moves the weights by the whole rate.
 #
 # Now we have a suspect: the first steps are too bold, and the rate should be small until $m$ and $v$ have formed. But the picture also makes trouble for this suspicion. The boldness is gone after some twenty updates, and the paper's slow start, its **warm-up**, takes 4,000. Let us see the paper's formula, and then put the suspect to the test.
 
@@ -345,7 +345,7 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 # %% [markdown]
 # *Each line is a start, in red if it has not learned the task when it ends: with warm-up all three starts have learned it by update 250, and without warm-up none has. The pre-norm models, on the right, need no warm-up, and learn fastest.*
 #
-# Are the models in the middle late, or stuck? We gave them 500 updates to see. One start has learned the task by then, long after all those with warm-up. The others still creep. So at this rate a missing warm-up costs a post-norm model hundreds of updates at least, after only a hundred at too high a rate. At half the rate, more starts learn without it ([evidence 12.1](evidence/12_optimizer.ipynb)).
+# Are the models in the middle late, or stuck? We gave them 500 updates to see. One start has learned the task by then, some 250 updates later than with warm-up. The other two have not. So the first hundred updates decide about the next few hundred, although after update 100 both plans have the same rates. At half the rate, more starts learn without it ([evidence 12.1](evidence/12_optimizer.ipynb)).
 
 # %% [markdown]
 # ## Is Adam's boldness to blame?
@@ -372,9 +372,9 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 # %% [markdown]
 # *A dot is one start, green if it has learned the task by update 250: forming $v$ alone helps nobody, short first steps alone help two, and both together do what the warm-up does.*
 #
-# Our suspicion was half right. It is not enough to know how large gradients are, and it is hardly enough to be careful for twenty updates. A model that has both needs no longer warm-up ([evidence 12.2](evidence/12_optimizer.ipynb)). A long warm-up gives both at once: while the rate is small, $v$ has time to form.
+# Our suspicion was half right. A $v$ that has formed is not enough, and short first steps are enough for two starts only. A model that has both does as well as with the long warm-up ([evidence 12.2](evidence/12_optimizer.ipynb)). The long warm-up, too, has both: its first steps are short, and while the rate is small, $v$ has time to form.
 #
-# The other half is the wiring. The pre-norm models had the same bold Adam and came to no harm. Why is post-norm so easily hurt? Two papers disagree. Xiong et al. (2020) find that in a new post-norm model the gradients near the output are large, so that large steps there do damage. Liu et al. (2020) answer that Adam divides the size of gradients away. In their account a post-norm layer relies more on its sub-layers and less on the lane around them, so that small changes of many weights add up to a large change of the output, the more so the deeper the model. Our small measurement fits the second account without proving it ([evidence 12.3](evidence/12_optimizer.ipynb)). Today's models mostly avoid the question: they put the norms first, and keep a warm-up all the same.
+# The other half is the wiring. The pre-norm models had the same bold Adam, and all of them learned. Why is post-norm so easily hurt? Two papers disagree. Xiong et al. (2020) find that in a new post-norm model the gradients near the output are large, so that large steps there do damage. Liu et al. (2020) answer that Adam divides the size of gradients away. In their account a post-norm layer relies more on its sub-layers and less on the lane around them, so that small changes of many weights add up to a large change of the output, the more so the deeper the model. Our small measurement fits the second account without proving it ([evidence 12.3](evidence/12_optimizer.ipynb)). Today's models mostly avoid the question: they put the norms first, and keep a warm-up all the same.
 
 # %% [markdown]
 # ## What to keep

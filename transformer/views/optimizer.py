@@ -102,11 +102,11 @@ def finishes(runs, level):
         ax.text(level + 0.12, row, count, va="center", size=9.5, color=INK)
         said.append(f"{name}: {count}.")
     ax.axvline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
-    ax.text(level, -0.62, "guessing", ha="center", va="bottom", size=9.5, color=GREY)
-    ax.grid(axis="y")
+    ax.text(level, -0.75, "guessing", ha="center", va="bottom", size=9.5, color=GREY)
+    ax.hlines(range(len(runs)), 0, level, color=LIGHT, lw=0.6, zorder=0)
     ax.set_yticks(range(len(runs)), list(runs))
     ax.tick_params(axis="y", length=0)
-    ax.set(xlim=(-0.08, level + 1.1), ylim=(len(runs) - 0.5, -0.7))
+    ax.set(xlim=(-0.08, level + 0.9), ylim=(len(runs) - 0.5, -0.7))
     ax.set(xticks=[0, 0.5, 1, 1.5, 2], xlabel="loss at update 250, nats")
     figure.alternative = f"Losses at the end, a dot a start. {' '.join(said)}"
     return figure
