@@ -414,7 +414,8 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 # ```python
 # def adamw(p, gradient, m, v, step, rate, decay):
 #     moved, m, v = adam_update(p, gradient, m, v, step, rate)
-#     return moved - rate * decay * p, m, v
+#     shrunk = rate * decay * p
+#     return moved - shrunk, m, v
 # ```
 # </details>
 #
