@@ -13,6 +13,7 @@ import torch.nn.functional as F
 
 from transformer.attention import attention, join_heads, split_heads
 from transformer.corpora.splits import fold
+from transformer.optimizer import adam_update
 from transformer.positions import rotate, sinusoids
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
@@ -132,6 +133,7 @@ def written(code, name):
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
     place["folded"] = fold  # 10's page
+    place["adam_update"] = adam_update  # 12's page
     exec(code, place)
     return place[name]
 

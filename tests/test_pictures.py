@@ -148,6 +148,8 @@ PICTURES = {
     "starts": lambda: views.starts(
         {"slow": torch.ones(2, 20), "not": EYE[0].repeat(2, 5)}, 2.3
     ),
+    "boldness": lambda: views.boldness([1.0] + [0.3] * 49, [1.0] + [0.2] * 49),
+    "finishes": lambda: views.finishes({"slow": [1.5, 2.0], "both": [0.1, 1.2]}, 2.3),
     "two_judges": lambda: views.two_judges(
         {"plain": [(5.0, 0.1), (4.0, 0.2), (3.0, 0.3), (2.9, 0.4), (3.3, 0.5)]}
     ),

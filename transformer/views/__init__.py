@@ -70,7 +70,7 @@ HOMES = {
     ],
     "clockwork": ["clocks", "rotary"],
     "tokens": ["batch", "padding", "pieces", "vocabulary_sizes"],
-    "optimizer": ["starts", "valley"],
+    "optimizer": ["boldness", "finishes", "starts", "valley"],
     "regularization": ["confidence", "dropout_places", "pulls", "two_judges"],
     "widgets": ["one_word", "saturation"],
     "turn": ["Turn"],

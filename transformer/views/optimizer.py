@@ -1,10 +1,11 @@
-"""The pictures of chapter 12: paths down a valley, and trainings from several starts."""
+"""The pictures of chapter 12: paths down a valley, boldness, trainings from several starts."""
 
 import torch
 
 from transformer.views.style import GREY, INK, LIGHT, SERIES, WARNING, panels
 
 ACROSS, ALONG = 2.2, (-11.5, 2.5)  # the part of the valley that is drawn
+LEARNED = 0.5  # nats: a training below it has learned its task
 
 
 def height(x, y, steep=50):
@@ -41,16 +42,38 @@ def valley(paths, steep=50):
     return figure
 
 
+def boldness(model, noise):
+    """The mean length of a step, as a part of the rate, by update: of a model, and of
+    weights whose gradients are random."""
+    figure, axes = panels(6.4, 3.3)
+    ax = axes[0, 0]
+    updates = range(1, len(model) + 1)
+    ax.plot(updates, noise, color=GREY, lw=1.2, ls=(0, (4, 3)))
+    ax.plot(updates, model, color=SERIES[1])
+    ax.set(xlabel="update", ylabel="mean step / rate", ylim=(0, 1.05))
+    ax.grid(axis="y")
+    at = len(model) // 2
+    look = {"size": 9.5, "ha": "center"}
+    ax.text(at, model[at] + 0.06, "the model", color=SERIES[1], va="bottom", **look)
+    ax.text(at, noise[at] - 0.05, "random gradients", color=GREY, va="top", **look)
+    figure.alternative = (
+        f"The mean step of the model is {model[0]:.2f} of the rate at first, "
+        f"{model[19]:.2f} at update 20 and {model[-1]:.2f} at the end; with random "
+        f"gradients {noise[0]:.2f}, {noise[19]:.2f} and {noise[-1]:.2f}."
+    )
+    return figure
+
+
 def starts(runs, level, every=10):
-    """Losses of trainings from several starts, {plan: (starts, updates)}: a thin line each, the
+    """Losses of trainings from several starts, {plan: losses of each start}: a line a start, the
     means of `every` updates; level: the loss of guessing."""
     figure, axes = panels(7.6, 2.8, columns=len(runs), sharex=True, sharey=True)
     said = []
     for ax, (name, losses) in zip(axes[0], runs.items()):
-        means = losses.unflatten(1, (-1, every)).mean(dim=2)
+        means = torch.as_tensor(losses).unflatten(1, (-1, every)).mean(dim=2)
         updates = [every * (i + 1) for i in range(means.shape[1])]
-        colour = WARNING if float(means[:, -1].mean()) > 1 else SERIES[1]
         for run in means.tolist():
+            colour = SERIES[1] if run[-1] < LEARNED else WARNING
             ax.plot(updates, run, lw=1.2, color=colour)
         ax.axhline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
         ax.set(title=name, xlabel="update", ylim=(0, 3.4))
@@ -58,6 +81,32 @@ def starts(runs, level, every=10):
         said.append(f"{name}: {ends}.")
     axes[0, 0].set_ylabel("loss, nats")
     look = {"size": 9.5, "color": GREY, "ha": "right", "va": "bottom"}
-    axes[0, -1].text(updates[-1], level + 0.05, "guessing", **look)
-    figure.alternative = f"Losses at the end, a thin line a start. {' '.join(said)}"
+    right = axes[0, -1].get_xlim()[1]
+    axes[0, -1].text(right, level + 0.05, "guessing", **look)
+    figure.alternative = f"Losses at the end, a line a start. {' '.join(said)}"
+    return figure
+
+
+def finishes(runs, level):
+    """The last losses of trainings, {plan: a loss for each start}, a row of dots a plan;
+    level: the loss of guessing."""
+    figure, axes = panels(7.4, 0.6 + 0.45 * len(runs))
+    ax = axes[0, 0]
+    said = []
+    for row, (name, losses) in enumerate(runs.items()):
+        learned = sum(loss < LEARNED for loss in losses)
+        for loss in losses:
+            colour = SERIES[1] if loss < LEARNED else WARNING
+            ax.plot(loss, row, "o", ms=7, color=colour, alpha=0.75, mew=0)
+        count = f"{learned} of {len(losses)} learned"
+        ax.text(level + 0.12, row, count, va="center", size=9.5, color=INK)
+        said.append(f"{name}: {count}.")
+    ax.axvline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
+    ax.text(level, -0.75, "guessing", ha="center", va="bottom", size=9.5, color=GREY)
+    ax.hlines(range(len(runs)), 0, level, color=LIGHT, lw=0.6, zorder=0)
+    ax.set_yticks(range(len(runs)), list(runs))
+    ax.tick_params(axis="y", length=0)
+    ax.set(xlim=(-0.08, level + 0.9), ylim=(len(runs) - 0.5, -0.7))
+    ax.set(xticks=[0, 0.5, 1, 1.5, 2], xlabel="loss at update 250, nats")
+    figure.alternative = f"Losses at the end, a dot a start. {' '.join(said)}"
     return figure
