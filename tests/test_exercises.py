@@ -40,7 +40,7 @@ MISTAKES = {
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
-    "key_for": ("table[back]", "table[0]"),
+    "key_for": ("rows[back]", "rows[0]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "hat": ("-2 *", "-1 *"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
