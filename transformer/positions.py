@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/07_positions.ipynb)
 #
-# *Section 3.5 of the paper. Reading takes about 25 minutes, running a few seconds. You need [chapter 4](04_attention.ipynb).*
+# *Section 3.5 of the paper. Reading takes about 35 minutes, running a few seconds. You need chapters [4](04_attention.ipynb) and [6](06_embeddings.ipynb).*
 #
 # *Dog bites man* is no news, *man bites dog* is. Both are made of the same three words. What does attention make of the difference? We let it read both sentences and look at the vector that it gives to "dog".
 
