@@ -41,7 +41,7 @@ MISTAKES = {
     "masks": (".tril()", ".triu()"),
     "adamw": ("rate * decay * p", "decay * p"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
-    "key_for": ("table[back]", "table[0]"),
+    "key_for": ("rows[back]", "rows[0]"),
     "article": ("(vector - mean).norm()", "-vector @ mean"),
     "pulls": ("q - p", "p - q"),
     "hat": ("-2 *", "-1 *"),

@@ -96,9 +96,12 @@ PICTURES = {
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
     "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),
     "nearness": lambda: views.nearness([-1, 0, 1], {"a": [0, 2, 0], "b": [2, 0, 0]}),
-    "looks_back": lambda: views.looks_back(EYE, WORDS),
-    "stripes": lambda: views.stripes({"sines": EYE, "learned": torch.randn(4, 4)}),
-    "further": lambda: views.further({"sines": [97, 75], "rotary": [98, 86]}),
+    "looks_back": lambda: views.looks_back({"quiet": EYE / 2, "loud": EYE}, WORDS),
+    "four_parts": lambda: views.four_parts(
+        {"clock and clock": EYE, "rest": EYE}, WORDS
+    ),
+    "beyond": lambda: views.beyond(EYE, 3),
+    "further": lambda: views.further({"sines": ([97], [75]), "none": ([63], [25])}),
     "sorting": lambda: views.sorting([([1, 3], 2, [2, -2], [3, 1])]),
     "memory": views.memory,
     "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),

@@ -662,8 +662,8 @@ def test_a_slider_turns_the_clocks(opened, shown):
     small = texts_of(browser, "figure small")
     assert small[1::3] == [f"sin {value:.2f}".replace("-", "−") for value in sines]
     assert small[2::3] == [f"cos {value:.2f}".replace("-", "−") for value in cosines]
-    tip = "document.querySelector('.now').getAttribute('y2')"
-    assert float(browser.run(tip)) == pytest.approx(-sines[0])
+    tip = "document.querySelector('.now').getAttribute('x2')"
+    assert float(browser.run(tip)) == pytest.approx(sines[0])
     browser.run("[...document.querySelectorAll('.marks button')].at(-1).click()")
     assert text_of(browser, "output") == "1,000"
 

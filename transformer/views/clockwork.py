@@ -109,8 +109,9 @@ def face(ax, x, y):
 
 
 def point(ax, x, y, angle, colour, width):
-    """The hand of the clock at (x, y), in axes whose rows go downwards."""
-    tip = (x + RADIUS * math.cos(angle), y - RADIUS * math.sin(angle))
+    """The hand of the clock at (x, y), clockwise from twelve, in axes whose rows go
+    downwards."""
+    tip = (x + RADIUS * math.sin(angle), y - RADIUS * math.cos(angle))
     look = {"color": colour, "lw": width, "solid_capstyle": "round"}
     ax.plot([x, tip[0]], [y, tip[1]], **look)
 

@@ -1,5 +1,5 @@
-"""The pictures of chapter 07: the table of sines, shifts, nearness, and four ways to
-tell a place."""
+"""The pictures of chapter 07: the table of sines, shifts, nearness, the four parts of a
+score, and how far each kind of positions carries."""
 
 import torch
 
@@ -51,7 +51,7 @@ def rows_of_positions(table):
 def rotations(matrix, steps):
     """The matrix that moves each hand some positions on, with its numbers."""
     d_model = len(matrix)
-    figure, axes = panels(4.9, 4.2)
+    figure, axes = panels(5.2, 4.5)
     ax = axes[0, 0]
     signed_image(ax, matrix, 1.25)
     for row, numbers in enumerate(matrix.tolist()):
@@ -62,7 +62,9 @@ def rotations(matrix, steps):
                 look = {"ha": "center", "va": "center", "size": 9, "color": dark}
                 ax.text(column, row, text, **look)
     names = [
-        f"{name} {hand}" for hand in range(d_model // 2) for name in ("sin", "cos")
+        f"hand {hand}, {name}"
+        for hand in range(d_model // 2)
+        for name in ("sine", "cosine")
     ]
     ax.set_xticks(range(d_model), names, rotation=90)
     ax.set_yticks(range(d_model), names)
@@ -79,10 +81,17 @@ def rotations(matrix, steps):
     return figure
 
 
-def nearness(distances, curves, ylabel="product"):
-    """Products over the distance of two positions: {name: values}, with their peaks."""
+def nearness(distances, curves, ylabel="product", untrained=()):
+    """Products over the distance of two positions: {name: values}, with their peaks.
+
+    untrained: values of heads with random weights, thin lines behind the others.
+    """
     figure, axes = panels(6.8, 3.0)
     ax, said = axes[0, 0], []
+    for number, values in enumerate(untrained):
+        name = "_" if number else "random weights"
+        values = torch.as_tensor(values).tolist()
+        ax.plot(distances, values, color=GREY, lw=0.8, label=name)
     colours = (GREY, COLOUR) if len(curves) == 2 else SERIES
     for (name, values), colour in zip(curves.items(), colours):
         values = torch.as_tensor(values)
@@ -90,7 +99,10 @@ def nearness(distances, curves, ylabel="product"):
         best = int(values.argmax())
         ax.plot(distances[best], values[best], "o", ms=5.5, color=colour)
         said.append(f"{name}: highest at {distances[best]}, {values[best]:.3g}")
-    ax.set(xlabel="j − p, words from the one that looks", ylabel=ylabel)
+    if len(untrained):
+        flat = torch.stack([torch.as_tensor(values) for values in untrained])
+        said.append(f"random weights: from {flat.min():.2g} to {flat.max():.2g}")
+    ax.set(xlabel="j − p: how many words after the one that looks", ylabel=ylabel)
     step = 5 if len(distances) > 20 else 1
     ax.set_xticks([place for place in distances if place % step == 0])
     label_ends(ax)
@@ -98,53 +110,119 @@ def nearness(distances, curves, ylabel="product"):
     return figure
 
 
-def looks_back(weights, words):
-    """Weights (T, T) of a head over the words of one sentence."""
-    weights = torch.as_tensor(weights)
-    figure, axes = panels(5.4, 4.3)
-    ax = axes[0, 0]
-    shown = weights_table(ax, weights, words, words, numbers=False)
-    ax.tick_params(axis="x", labelrotation=45)
-    for label in ax.get_xticklabels():
-        label.set(ha="left", rotation_mode="anchor")
-    ax.set(xlabel="... looks at", ylabel="the word that looks")
-    weights_bar(figure, ax, shown)
-    pairs = [f"{w} at {words[int(row.argmax())]}" for w, row in zip(words, weights)]
-    figure.alternative = f"Each word looks most at: {', '.join(pairs)}."
+def looks_back(tables, words):
+    """Weights (T, T) of heads over the words of one sentence: {title: weights}."""
+    figure, axes = panels(3.9 * len(tables) + 0.5, 4.1, columns=len(tables))
+    said = []
+    for ax, (title, weights) in zip(axes[0], tables.items()):
+        weights = torch.as_tensor(weights)
+        shown = weights_table(ax, weights, words, words, numbers=False)
+        ax.tick_params(axis="x", labelrotation=45)
+        for label in ax.get_xticklabels():
+            label.set(ha="left", rotation_mode="anchor")
+        ax.set(xlabel="... looks at")
+        ax.set_title(title)
+        largest = f"{weights[-1].max():.2f}"
+        pairs = [f"{w} at {words[int(row.argmax())]}" for w, row in zip(words, weights)]
+        said.append(f"{title}, each word looks most at: {', '.join(pairs)} ({largest})")
+    axes[0, 0].set_ylabel("the word that looks")
+    weights_bar(figure, axes[0, -1], shown)
+    figure.alternative = f"{'. '.join(said)}."
     return figure
 
 
-def stripes(tables):
-    """What a kind of positions adds to the scores of all pairs: {name: (T, T)}."""
-    figure, axes = panels(7.6, 2.9, columns=len(tables))
-    said = []
-    for ax, (name, table) in zip(axes[0], tables.items()):
-        table = torch.as_tensor(table).float()
-        centred = table - table.mean()
-        signed_image(ax, centred, float(centred.abs().max()))
-        ax.set(aspect="equal", xticks=[], yticks=[], xlabel="key at position")
+def four_parts(parts, words):
+    """The parts of a head's scores (T, T) over the words of a sentence: {name: scores}.
+
+    What a row's scores have in common is taken off: softmax does not see it.
+    """
+    figure, axes = panels(8.1, 3.0, columns=len(parts))
+    said, rows = [], {}
+    for name, scores in parts.items():
+        scores = torch.as_tensor(scores).float()
+        rows[name] = scores - scores.mean(dim=1, keepdim=True)
+    largest = max(float(scores.abs().max()) for scores in rows.values())
+    for ax, (name, scores) in zip(axes[0], rows.items()):
+        shown = signed_image(ax, scores, largest)
+        size = f"{scores.square().mean().sqrt():.1f}"
+        ax.set(aspect="equal", yticks=[], xlabel=f"typical size {size}")
+        ax.set_xticks(range(len(words)), words, rotation=90, size=8.5)
         ax.set_title(name)
-        T = len(table)
-        spread = sum(table.diagonal(k).std() for k in range(-T // 2, T // 2))
-        alike = spread / T < 0.01 * table.std()
-        said.append(f"{name}: {'' if alike else 'no '}stripes along the diagonal")
-    axes[0, 0].set_ylabel("query at position")
-    figure.alternative = f"Three tables of scores. {'; '.join(said)}."
+        said.append(f"{name}: typical size {size}")
+    axes[0, 0].set_yticks(range(len(words)), words, size=8.5)
+    axes[0, 0].set_ylabel("the word that looks")
+    bar = figure.colorbar(shown, ax=axes[0, -1], shrink=0.7, aspect=20, pad=0.04)
+    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
+    bar.ax.tick_params(length=0)
+    bar.set_label("part of the score")
+    before = rows[next(reversed(rows))].diagonal(-1).mean()
+    figure.alternative = (
+        f"Four tables of the same pairs of words. {'; '.join(said)}. The last has a band "
+        f"along its diagonal, with a mean of {before:.1f} for the word before."
+    )
+    return figure
+
+
+def beyond(scores, known):
+    """A head's scores (T, T) for clocks, each row's best key, and the places of training.
+
+    known: how many places training's sentences had.
+    """
+    from matplotlib.patches import Rectangle
+
+    scores = torch.as_tensor(scores).float()
+    scores = scores - scores.mean(dim=1, keepdim=True)
+    best = scores.argmax(dim=1).tolist()
+    figure, axes = panels(5.6, 4.6)
+    ax = axes[0, 0]
+    shown = signed_image(ax, scores, float(scores.abs().max()))
+    ax.plot(best, range(len(best)), "o", ms=4, color=COLOUR, mec="white", mew=0.6)
+    edge = {"fill": False, "ec": INK, "lw": 1.4}
+    ax.add_patch(Rectangle((-0.5, -0.5), known, known, **edge))
+    look = {"ha": "right", "va": "bottom", "size": 9.5}
+    ax.text(known - 1, known - 1, "places in training", **look)
+    ax.set(aspect="equal", xlabel="key at position", ylabel="query at position")
+    ax.set(xticks=range(0, len(best), 5), yticks=range(0, len(best), 5))
+    bar = figure.colorbar(shown, ax=ax, aspect=30, pad=0.02)
+    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
+    bar.ax.tick_params(length=0)
+    bar.set_label("score of clock for clock")
+    before = [place for place, key in enumerate(best) if key == place - 1]
+    figure.alternative = (
+        f"Scores of {len(best)} places for each other. The key at the place before is the "
+        f"best for {len(before)} queries, the last of them at {max(before, default=0)}; "
+        f"training's sentences had {known} places. Further on the best keys are "
+        "anywhere."
+    )
     return figure
 
 
 def further(scores):
-    """BLEU on familiar and on greater lengths, a line a kind: {name: (score, score)}."""
-    figure, axes = panels(5.6, 3.9)
+    """BLEU of trainings on familiar and on greater lengths, a row a kind:
+    {name: (scores, scores)}."""
+    figure, axes = panels(6.8, 0.5 * len(scores) + 0.9)
     ax, said = axes[0, 0], []
-    for (name, pair), colour in zip(scores.items(), SERIES):
-        ax.plot([0, 1], pair, "o-", color=colour, lw=2, ms=5)
-        label = f"{name}, {pair[1]:.0f}"
-        ax.text(1.05, pair[1], label, va="center", color=colour)
-        said.append(f"{name} from {pair[0]:.0f} to {pair[1]:.0f}")
-    ax.set_xticks([0, 1], ["as long as in training", "longer"])
-    ax.set(xlim=(-0.15, 1.75), ylabel="BLEU", ylim=(None, 101))
-    ax.grid(axis="y")
+    for row, (name, (familiar, longer)) in enumerate(scores.items()):
+        colour = GREY if name.startswith("no ") else COLOUR
+        means = [sum(trainings) / len(trainings) for trainings in (longer, familiar)]
+        ax.plot(means, [row, row], color=LIGHT, lw=5, zorder=1)
+        ax.plot(longer, [row] * len(longer), "o", ms=7, color=colour, alpha=0.75)
+        hollow = {"mfc": "white", "mec": colour, "mew": 1.3}
+        ax.plot(familiar, [row] * len(familiar), "o", ms=7, **hollow)
+        ax.text(min(longer) - 1.5, row, f"{means[0]:.0f}", ha="right", va="center")
+        ax.text(max(familiar) + 1.5, row, f"{means[1]:.0f}", ha="left", va="center")
+        said.append(
+            f"{name} from {means[1]:.0f} ({min(familiar):.0f} to {max(familiar):.0f}) to "
+            f"{means[0]:.0f} ({min(longer):.0f} to {max(longer):.0f})"
+        )
+    familiar, longer = next(iter(scores.values()))
+    look = {"va": "bottom", "size": 9.5, "color": COLOUR}
+    ax.text(max(longer) + 1, -0.35, "longer", ha="right", **look)
+    ax.text(min(familiar) - 1, -0.35, "as long as in training", ha="left", **look)
+    ax.set_yticks(range(len(scores)), scores, size=10.5)
+    ax.set(xlabel="BLEU", xlim=(10, 112), xticks=range(20, 101, 20))
+    ax.set_ylim(len(scores) - 0.5, -0.85)
+    ax.grid(axis="x")
     without_frame(ax)
     figure.alternative = f"BLEU on two sets of sentences: {'; '.join(said)}."
     return figure

@@ -18,5 +18,5 @@ check_key_for = Exercise(
     key_for,
     lambda: [(*normals(1, (8,)), 3), (*normals(2, (16,)), 1), (*normals(3, (4,)), 0)],
     "the query will be turned by `back` positions more than the key: let the key have them from "
-    "the start (and mind which of two numbers is the sine's: `rotate` goes right, then up)",
+    "the start (and mind which of two numbers is the sine's: in `rotate` the cosine's comes first)",
 )

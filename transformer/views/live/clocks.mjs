@@ -29,10 +29,10 @@ class Clocks {
     const position = this.slider.value, values = row(position, this.omega);
     this.slider.show();
     this.faces.forEach(({clock, sine, cosine}, hand) => {
-      const speed = this.omega[hand], [up, right] = values.slice(2 * hand).map(value => number(value, 2));
-      clock.point([(position - 1) * speed, position * speed], `Hand ${hand}: sine ${up}, cosine ${right}`);
-      sine.textContent = `sin ${up}`;
-      cosine.textContent = `cos ${right}`;
+      const speed = this.omega[hand], [right, up] = values.slice(2 * hand).map(value => number(value, 2));
+      clock.point([(position - 1) * speed, position * speed], `Hand ${hand}: sine ${right}, cosine ${up}`);
+      sine.textContent = `sin ${right}`;
+      cosine.textContent = `cos ${up}`;
     });
     this.result.textContent = `Position ${position.toLocaleString("en")} is these ${values.length} numbers. ` +
       "The pale hand is where each hand was one position before.";

@@ -10,7 +10,7 @@ export function drawn(name, parent, attributes) {
   return made;
 }
 
-// Angles as in geometry: from the right, anticlockwise.
+// Angles as on a clock: from twelve, clockwise.
 export class Clock {
   constructor(parent, hands) {
     this.svg = drawn("svg", parent, {viewBox: "-1.1 -1.1 2.2 2.2", class: "clock", role: "img"});
@@ -20,8 +20,8 @@ export class Clock {
 
   point(angles, text) {
     angles.forEach((angle, i) => {
-      this.hands[i].setAttribute("x2", Math.cos(angle));
-      this.hands[i].setAttribute("y2", -Math.sin(angle));
+      this.hands[i].setAttribute("x2", Math.sin(angle));
+      this.hands[i].setAttribute("y2", -Math.cos(angle));
     });
     this.svg.setAttribute("aria-label", text);
   }
