@@ -69,7 +69,7 @@ HOMES = {
         "stripes",
     ],
     "clockwork": ["clocks", "rotary"],
-    "tokens": ["batch", "padding", "pieces", "vocabulary_sizes"],
+    "tokens": ["batch", "kept_apart", "padding", "pieces", "vocabulary_sizes"],
     "optimizer": ["starts", "valley"],
     "regularization": ["confidence", "dropout_places", "pulls", "two_judges"],
     "widgets": ["one_word", "saturation"],

@@ -1,34 +1,40 @@
-"""Exercises of notebook 10: a training set without the sentences of the test."""
+"""Exercises of notebook 10: test sentences that training has almost seen."""
 
 from transformer.corpora.splits import fold
 from transformer.teaching.exercises import Exercise
 
-Pairs = list[tuple[str, str]]
+
+def with_blanks(text: str) -> set[tuple]:
+    """The words of a text, with a blank in place of each of them in turn."""
+    words = fold(text).split()
+    return {(*words[:i], None, *words[i + 1 :]) for i in range(len(words))}
 
 
-def without_leaks(training: Pairs, test: Pairs) -> Pairs:
-    """The training pairs of which the test has neither side."""
-    tested = [{fold(text) for text in side} for side in zip(*test)]
-    return [
-        pair
-        for pair in training
-        if not any(fold(text) in side for text, side in zip(pair, tested))
-    ]
+def near_copies(test: list[str], training: list[str]) -> list[str]:
+    """The texts of test that differ from a text of training in at most one word."""
+    known = set().union(*map(with_blanks, training))
+    return [text for text in test if with_blanks(text) & known]
 
 
-TEST = [("Stop!", "Halt!"), ("We sing.", "Wir singen."), ("Hand", "Die Hand")]
 TRAINING = [
-    ("Stop.", "Hör auf!"),
-    ("Give up.", "Hör auf."),
-    ("Freeze!", "HALT"),
-    ("We  sing", "Wir singen gern."),
-    ("Sing!", "Sing!"),
-    ("The hand", "Hand"),
-    ("Halt!", "Stop!"),
+    "The old king was not happy.",
+    "Was the mother tired?",
+    "We sing.",
+    "He lost his keys, didn't he?",
+]
+TEST = [
+    "The old queen was not happy.",
+    "the old king was not happy",
+    "The king was not happy.",
+    "The old queen was not tired.",
+    "The mother was tired.",
+    "They sing!",
+    "We sing songs.",
+    "She lost his keys; didn't he?",
 ]
 
-check_without_leaks = Exercise(
-    without_leaks,
-    lambda: [(TRAINING, TEST), (TRAINING[::-1], TEST[:1]), (TEST, TRAINING)],
-    "compare English with English and German with German, and fold both before you do",
+check_near_copies = Exercise(
+    near_copies,
+    lambda: [(TEST, TRAINING), (TRAINING, TEST), (TEST, TRAINING[:1])],
+    "put a blank in place of each word in turn, and leave the other words where they are",
 )
