@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/10_data.ipynb)
 #
-# *Section 5.1 of the paper. Reading takes about 20 minutes, running a quarter of a minute.*
+# *Section 5.1 of the paper. Reading takes half an hour, running half a minute.*
 #
 # Between your keyboard and a Transformer, a sentence is cut up. Below is a sentence, cut by a program that has read 20,000 English sentences and their German translations, but never the words "unbelievably" or "sunflowers". Before you look: where would you cut?
 
@@ -62,9 +62,8 @@ from transformer.corpora.windows import random_numbers, shuffled
 # In the corpus of this chapter we could. Its sentences are made up: a program of this book writes them by the rules of a grammar, and the program knows few words.
 
 # %% tags=["active-ipynb"]
-# WORD = re.compile(
-#     r" ?(?:\w+|[^\w\s])"
-# )  # a word or punctuation mark, and the space before
+# # A word or a punctuation mark, each with the space before it
+# WORD = re.compile(r" ?(?:\w+|[^\w\s])")
 #
 # words = Counter(word.strip() for text in texts for word in WORD.findall(text))
 # print(f"{len(words):,} different words (and punctuation marks)")
@@ -194,7 +193,7 @@ def cut(word: tuple, merges: list[tuple]) -> tuple:
 
 # %% tags=["active-ipynb"]
 # length, seen = {}, {}
-# for size in (259, 500, 1000, 2000, 4000):  # 259: bytes and marks, without merges
+# for size in (500, 1000, 2000, 4000):
 #     coder = Tokenizer.train(texts, size)
 #     times = Counter(i for ids in coder.encode_all(texts) for i in ids)
 #     length[size] = times.total() / len(texts)
@@ -345,8 +344,8 @@ def fill_batches(order: list, lengths: list, batch_tokens: int) -> list[list]:
 # by_longer = fill_batches(order, [longer[i] for i in order], batch_tokens=2048)
 # print(f"{padding_share(encoded, by_longer):.0%} of all places are padding")
 #
-# later = sum(len(target) > len(source) for source, target in encoded) / len(encoded)
-# print(f"the target is the longer side of {later:.0%} of all pairs")
+# share = sum(len(target) > len(source) for source, target in encoded) / len(encoded)
+# print(f"the target is the longer side of {share:.0%} of all pairs")
 
 # %% [markdown]
 # Most of the padding is gone, but 9% are left. The second line of the output tells where: the longer side is nearly always the target. So the targets of a batch are equally long now, and their sources are not. Among pairs with equal longer sides, we should sort by the other side, too:
@@ -378,7 +377,7 @@ def similar(pair: tuple) -> tuple[int, int]:
 # views.padding(encoded, ways)
 
 # %% [markdown]
-# *Look for the grey, which is padding, in the batch of each kind whose padding is the median (short sentences make tall batches, and long ones wide batches): sorting by the longer side takes it from the targets, and sorting by both sides takes it from the sources, too.*
+# *Look for the grey, which is padding: sorting by the longer side takes it from the targets, and sorting by both sides takes it from the sources, too.* (Each panel shows the batch whose share of padding is the median. Short sentences make tall batches, and long sentences wide batches.)
 #
 # Two things are missing. Training should not see all the short sentences first, so the batches come in random order. And in the next pass over the corpus (each pass is called an **epoch**) a pair should meet other neighbours. So we shuffle the pairs before we sort them: Python's `sorted` leaves pairs with equal keys in the order in which it found them.
 

@@ -1,20 +1,7 @@
 """Exercises of notebook 10: test sentences that training has almost seen."""
 
-from transformer.corpora.splits import fold
+from transformer.corpora.splits import near_copies
 from transformer.teaching.exercises import Exercise
-
-
-def with_blanks(text: str) -> set[tuple]:
-    """The words of a text, with a blank in place of each of them in turn."""
-    words = fold(text).split()
-    return {(*words[:i], None, *words[i + 1 :]) for i in range(len(words))}
-
-
-def near_copies(test: list[str], training: list[str]) -> list[str]:
-    """The texts of test that differ from a text of training in at most one word."""
-    known = set().union(*map(with_blanks, training))
-    return [text for text in test if with_blanks(text) & known]
-
 
 TRAINING = [
     "The old king was not happy.",
