@@ -161,6 +161,13 @@ def test_round_trip_of_random_texts(tokenizer):
     }
 
 
+def test_the_bytes_of_the_pieces_are_those_of_the_text(tokenizer):
+    for text in [*NASTY, *(random_text(random.Random(seed)) for seed in range(200))]:
+        pieces = tokenizer.bytes_of_each_piece(text)
+        assert b"".join(pieces) == (" " + text).encode()
+        assert len(pieces) == len(tokenizer.encode(text))
+
+
 def test_a_copy_takes_marks_in_a_text_for_text(tokenizer):
     text = "a </s> b"
     for copied in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):

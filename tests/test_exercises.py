@@ -56,7 +56,7 @@ MISTAKES = {
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
     "varied_step": ("[:2]", ""),
-    "without_leaks": ("folded(target) not in", "target not in"),
+    "near_copies": ("None, *words", "*words"),
     "layers_until": ("layers = 1", "layers = 0"),
     "writing_flops": ("range(1, n + 1)", "range(n)"),
     "nearby": ("i + r + 1", "i + r"),

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from transformer import views
+from transformer.corpora.tokenizer import Tokenizer as Bytes
 from transformer.models.maps import AttentionMaps
 from transformer.positions import shift_matrix, sinusoids
 from transformer.views import plotting, style, words
@@ -138,13 +139,21 @@ PICTURES = {
     "pieces, numbered": lambda: views.pieces(
         {"one": [" The"] * 30, "two": ["_", "un", "be"]}, [range(30), range(3)]
     ),
+    "pieces, bytes": lambda: views.pieces({"bytes": [b" a", b"\xe9", b"\x8d"]}),
     "vocabulary_sizes": lambda: views.vocabulary_sizes(
-        [300, 500], [9, 5], {"words": 3}
+        {259: 58, 500: 28}, {259: 7776, 500: 2309}
     ),
     "batch": lambda: views.batch(
-        {"source": ([["The", "</s>"], ["</s>", "<pad>"]], [[307, 2], [2, 0]])}
+        {"source": torch.tensor([[3, 2], [2, 0]])}, Bytes.train(["The"], 300)
     ),
-    "padding": lambda: views.padding({"random": EYE > 0, "similar": EYE < 2}),
+    "padding": lambda: views.padding(
+        [([3] * n, [3] * 4) for n in range(1, 5)],
+        {"at random": [[0, 3], [1, 2]], "similar": [[0, 1], [2, 3]]},
+    ),
+    "kept_apart": lambda: views.kept_apart(
+        {"test": [("A", "B")], "left out": [("a", "C")], "training": [("D", "E")]},
+        str.lower,
+    ),
     "valley": lambda: views.valley(
         {"near": torch.tensor([[-10.0, 1], [0, 0]]), "far": torch.ones(3, 2) * 30}
     ),

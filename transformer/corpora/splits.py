@@ -12,6 +12,18 @@ def fold(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 
+def with_blanks(text: str) -> set[tuple]:
+    """The words of a text, with a blank in place of each of them in turn."""
+    words = fold(text).split()
+    return {(*words[:i], None, *words[i + 1 :]) for i in range(len(words))}
+
+
+def near_copies(test: list[str], training: list[str]) -> list[str]:
+    """The texts of test that differ from a text of training in at most one word."""
+    known = set().union(*map(with_blanks, training))
+    return [text for text in test if with_blanks(text) & known]
+
+
 def groups(pairs: list) -> list[int]:
     """For each pair the number of its group.
 

@@ -28,6 +28,17 @@ PRE_TOKEN = r" ?[\p{L}\p{N}_]+| ?[^\s\p{L}\p{N}_]|\s+(?!\S)|\s+"
 LONGEST = 500
 
 
+def byte_of_letter() -> dict[str, int]:
+    """The byte that each letter of a byte-level vocabulary stands for.
+
+    Bytes that print as themselves are their own letters; the others have those from 256 on.
+    """
+    printing = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = [byte for byte in range(256) if byte not in printing]
+    letters = {chr(byte): byte for byte in printing}
+    return letters | {chr(256 + place): byte for place, byte in enumerate(others)}
+
+
 def cut_by(expression: str):
     """The part of a tokenizer that cuts a text into pieces, and these into bytes."""
     from tokenizers import Regex, pre_tokenizers
@@ -111,6 +122,12 @@ class Tokenizer(BytePairs):
     def pieces(self, text: str) -> list[str]:
         """The tokens of a text as strings; a part of a character shows as U+FFFD."""
         return [self.bpe.decode([i]) for i in self.encode(text)]
+
+    def bytes_of_each_piece(self, text: str) -> list[bytes]:
+        """The tokens of a text as bytes, which need not be whole characters."""
+        byte = byte_of_letter()
+        pieces = map(self.bpe.id_to_token, self.encode(text))
+        return [bytes(byte[letter] for letter in piece) for piece in pieces]
 
     def word_of_each_piece(self, text: str) -> list[int]:
         """For each token the index of its word, as `WORD` finds them.

@@ -23,6 +23,12 @@ def windows(n: int, chance: np.random.RandomState) -> Iterator[np.ndarray]:
         yield rows[rows < n]
 
 
+def shuffled(n: int, chance: np.random.RandomState) -> list[int]:
+    """The numbers 0 to n - 1 in random order, that of `similar_orders` for one window."""
+    rows = np.concatenate([*windows(n, chance)])
+    return rows[chance.permutation(n)].tolist()
+
+
 def random_numbers(seed: int) -> np.random.RandomState:
     """A generator that gives the same numbers with every version of numpy."""
     return np.random.RandomState(np.random.MT19937(seed % 2**64))

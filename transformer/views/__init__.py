@@ -70,7 +70,7 @@ HOMES = {
         "rotations",
     ],
     "clockwork": ["clocks", "rotary"],
-    "tokens": ["batch", "padding", "pieces", "vocabulary_sizes"],
+    "tokens": ["batch", "kept_apart", "padding", "pieces", "vocabulary_sizes"],
     "optimizer": ["boldness", "finishes", "starts", "valley"],
     "regularization": ["confidence", "dropout_places", "pulls", "two_judges"],
     "widgets": ["one_word", "saturation"],

@@ -1,9 +1,8 @@
 """The pictures of chapter 10: pieces of text, the size of a vocabulary, batches and their
-padding."""
+padding, and pairs that must not be both in training and in the test."""
 
-from functools import cache
+from functools import cache, partial
 
-from matplotlib.colors import ListedColormap
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.textpath import TextPath
@@ -15,6 +14,7 @@ from transformer.views.style import (
     INK,
     LIGHT,
     PALE,
+    WARNING,
     apply,
     canvas,
     panels,
@@ -24,6 +24,7 @@ GREEN, PART = (
     IDEAS["embedding"],
     "#a9d8c2",
 )  # a part of a word is darker than a whole one
+MARKS = {"<pad>": "white", "<s>": LIGHT, "</s>": LIGHT, "<unk>": "white"}
 SIZE, HIGH, GAP = 11, 0.3, 0.05  # letters in points; a box and a gap in inches
 
 
@@ -38,19 +39,30 @@ def width_of(text, size=SIZE) -> float:
 
 
 def spelled(piece) -> str:
-    """A piece with its space, or its line break, visible."""
+    """A piece with its space, or its line break, visible; bytes that are no whole
+    characters as numbers."""
+    if isinstance(piece, bytes):
+        try:
+            piece = piece.decode()
+        except UnicodeDecodeError:
+            return " ".join(map(str, piece))
     return piece.replace(" ", "_").replace("▁", "_").replace("\n", "\\n")
 
 
 def are_parts(row) -> list[bool]:
-    """Whether each piece is a part of a word, of which others are before or after it."""
-    words, word = [], 0
-    for place, piece in enumerate(row):
-        letters = spelled(piece).lstrip("_")
-        begins = spelled(piece)[:1] == "_" or spelled(row[place - 1]) == "_"
-        word += begins or not letters[:1].isalnum()
-        words.append(word if letters else -1)
-    return [word >= 0 and words.count(word) > 1 for word in words]
+    """Whether each piece is a part of a word, of which others are before or after it.
+
+    The space in front of a word belongs to the word, even where it is a piece of its own.
+    """
+    words, word, inside = [], 0, False
+    for piece in row:
+        text = spelled(piece)
+        letters = text.lstrip("_")
+        mark = text != "<unk>" and bool(letters) and not letters[0].isalnum()
+        word += mark or text[:1] == "_" or not inside
+        words.append(word)
+        inside = not mark
+    return [words.count(word) > 1 for word in words]
 
 
 def box(ax, x, y, width, text, face, colour=INK, size=SIZE):
@@ -60,6 +72,11 @@ def box(ax, x, y, width, text, face, colour=INK, size=SIZE):
     ax.add_patch(FancyBboxPatch((x, y), width, HIGH, **look))
     middle = (x + width / 2, y + HIGH / 2 - 0.01)
     ax.text(*middle, text, ha="center", va="center", size=size, color=colour, zorder=3)
+
+
+def face_of(text, part) -> str:
+    """The colour of a box: a mark, a part of a word, or a whole one."""
+    return MARKS.get(text, PART if part else PALE["embedding"])
 
 
 def laid_out(rows, ids, left, widest):
@@ -83,7 +100,8 @@ def pieces(rows, ids=None, widest=7.0):
     """Texts cut into pieces, {name: [piece, ...]}, each with its number below where ids
     (as many rows) are given.
 
-    Parts of a word are darker than whole words and punctuation.
+    Parts of a word are darker than whole words and punctuation. A piece is a text, or
+    the bytes of one.
     """
     names = max(width_of(name) for name in rows) if any(rows) else 0
     step = HIGH + (0.3 if ids else 0.14)
@@ -95,7 +113,8 @@ def pieces(rows, ids=None, widest=7.0):
     figure, ax = canvas((0, wide), (-(spots[-1][1] + 1) * step, 0), 1)
     for x, line, width, text, number, part in spots:
         y = -line * step - HIGH
-        box(ax, x, y, width, text, PART if part else PALE["embedding"])
+        colour = WARNING if text == "<unk>" else INK
+        box(ax, x, y, width, text, face_of(text, part), colour)
         below = {"ha": "center", "va": "top", "size": 8.5, "color": GREY}
         ax.text(x + width / 2, y - 0.05, number, **below)
     for name, row in zip(rows, placed):
@@ -108,32 +127,41 @@ def pieces(rows, ids=None, widest=7.0):
     return figure
 
 
-def vocabulary_sizes(sizes, tokens, levels):
-    """Tokens of a sentence by the size of the vocabulary; levels {name: tokens} are what
-    letters and words would come to."""
-    figure, axes = panels(6.8, 3.0)
-    ax = axes[0, 0]
-    ax.plot(sizes, tokens, "o-", color=GREEN, ms=5)
-    for size, value in zip(sizes, tokens):
-        spot = {"xytext": (0, 7), "textcoords": "offset points", "ha": "left"}
-        ax.annotate(f"{value:.0f}", (size, value), color=DARK["embedding"], **spot)
-    for name, level in levels.items():
-        ax.axhline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
-        look = {"ha": "left", "va": "bottom", "size": 9.5, "color": GREY}
-        ax.text(sizes[0] * 0.88, level + 0.5, name, **look)
-    ax.set(xscale="log", xlim=(sizes[0] * 0.85, sizes[-1] * 1.2), ylim=(0, None))
-    ax.minorticks_off()
-    ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    ax.set(xlabel="entries in the vocabulary", ylabel="tokens in a sentence")
-    shown = ", ".join(f"{value:.0f} with {V:,}" for V, value in zip(sizes, tokens))
-    other = ", ".join(f"{name} {level:.0f}" for name, level in levels.items())
-    figure.alternative = f"Tokens in a sentence: {shown} entries; {other}."
+def vocabulary_sizes(tokens, seen):
+    """By the size of the vocabulary, {entries: number}: the tokens of a sentence, and how
+    often training shows a token."""
+    figure, axes = panels(7.4, 3.0, columns=2)
+    shown = {"tokens in a sentence": tokens, "times in training (logarithmic)": seen}
+    for ax, (label, values) in zip(axes[0], shown.items()):
+        places, names = range(len(values)), [f"{size:,}" for size in values]
+        ax.plot(places, [*values.values()], "o-", color=GREEN, ms=5)
+        for place, value in zip(places, values.values()):
+            spot = {"xytext": (3, 6), "textcoords": "offset points", "ha": "left"}
+            ax.annotate(
+                f"{value:,.0f}", (place, value), color=DARK["embedding"], **spot
+            )
+        ax.set_xticks(places, names)
+        ax.set(xlabel="entries in the vocabulary", ylabel=label)
+        ax.set_xlim(-0.3, len(values) - 0.4)
+    axes[0, 0].set(
+        title="how long a sentence is", ylim=(0, 1.15 * max(tokens.values()))
+    )
+    axes[0, 1].set(title="how often a typical token is seen", yscale="log")
+    axes[0, 1].set(ylim=(10, 3 * max(seen.values())))
+    axes[0, 1].set_yticks([10, 100, 1000, 10_000], ["10", "100", "1,000", "10,000"])
+    axes[0, 1].minorticks_off()
+    said = (
+        f"{size:,} entries: {tokens[size]:.0f} tokens, {seen[size]:,.0f} times."
+        for size in tokens
+    )
+    figure.alternative = (
+        "Tokens in a sentence, and how often training shows a typical token. "
+        + " ".join(said)
+    )
     return figure
 
 
 # Batches
-
-MARKS = {"<pad>": "white", "<s>": LIGHT, "</s>": LIGHT}
 
 
 def column_widths(rows) -> list[float]:
@@ -143,61 +171,117 @@ def column_widths(rows) -> list[float]:
     return [max(map(width_of, column)) + 0.16 for column in texts]
 
 
-def batch(blocks):
-    """What a batch holds: {title: (rows of pieces, rows of ids)}, padding in white."""
-    widths = column_widths([row for rows, _ in blocks.values() for row in rows])
+def batch(blocks, tokenizer):
+    """What a batch holds: {title: ids (sentences, places)}, padding in white."""
+    ids = {title: rows.tolist() for title, rows in blocks.items()}
+    decode = partial(tokenizer.bpe.decode, skip_special_tokens=False)
+    blocks = {
+        title: [[decode([i]) for i in row] for row in rows]
+        for title, rows in ids.items()
+    }
+    widths = column_widths([row for rows in blocks.values() for row in rows])
     left = max(width_of(title) for title in blocks) + 0.25
     step, apart = HIGH + 0.26, 0.22
-    lines = sum(len(rows) for rows, _ in blocks.values())
+    lines = sum(map(len, blocks.values()))
     high = lines * step + apart * (len(blocks) - 1)
     figure, ax = canvas((0, left + sum(widths) + GAP * len(widths)), (-high, 0), 1)
     y = 0.0
-    for title, (rows, ids) in blocks.items():
+    for title, rows in blocks.items():
         middle = y - (len(rows) * step - 0.2) / 2
         look = {"ha": "right", "va": "center", "color": DARK["embedding"]}
         ax.text(left - 0.25, middle, title, **look)
-        for row, numbers in zip(rows, ids):
-            x = left
-            for piece, number, width in zip(row, numbers, widths):
-                cell(ax, x, y - HIGH, width, piece, number)
-                x += width + GAP
+        for row, numbers in zip(rows, ids[title]):
+            row_of_batch(ax, left, y - HIGH, widths, row, numbers)
             y -= step
         y -= apart
     said = (
         f"{title}: {' / '.join(' '.join(map(spelled, row)) for row in rows)}."
-        for title, (rows, _) in blocks.items()
+        for title, rows in blocks.items()
     )
     figure.alternative = f"Rows of a batch. {' '.join(said)}"
     return figure
 
 
-def cell(ax, x, y, width, piece, number):
-    """A place of a batch: a piece, a mark or padding, and its id below."""
-    face = MARKS.get(piece, PALE["embedding"])
-    box(ax, x, y, width, spelled(piece), face, GREY if piece == "<pad>" else INK)
+def row_of_batch(ax, x, y, widths, row, numbers):
+    """A sentence of a batch: pieces, marks and padding, and the id of each below."""
     look = {"ha": "center", "va": "top", "size": 8.5, "color": GREY}
-    ax.text(x + width / 2, y - 0.04, str(number), **look)
+    for piece, number, width, part in zip(row, numbers, widths, are_parts(row)):
+        colour = GREY if piece == "<pad>" else INK
+        box(ax, x, y, width, spelled(piece), face_of(piece, part), colour)
+        ax.text(x + width / 2, y - 0.04, str(number), **look)
+        x += width + GAP
 
 
-def padding(batches):
-    """Where batches hold tokens: {title: boolean (sentences, places)}, padding pale."""
-    figure, axes = panels(7.4, 3.2, columns=len(batches), sharex=True, sharey=True)
-    colours = ListedColormap(["#e9e9ed", GREEN])
-    said = []
-    for ax, (title, real) in zip(axes[0], batches.items()):
-        ax.imshow(
-            real.int().tolist(),
-            cmap=colours,
-            vmin=0,
-            vmax=1,
-            aspect="auto",
-            origin="upper",
-        )
-        ax.set(title=title, xlabel="place in the sentence")
-        share = 1 - float(real.double().mean())
-        said.append(f"{title}: {share:.0%} of {real.numel():,} places are padding.")
-    axes[0, 0].set_ylabel("sentence")
-    wide = max(real.shape[1] for real in batches.values())
-    axes[0, 0].set(xlim=(-0.5, wide - 0.5))
-    figure.alternative = f"Batches, tokens dark and padding pale. {' '.join(said)}"
+def padding_of(lengths) -> float:
+    """The share of padding in a batch with these (source, target) lengths."""
+    places = len(lengths) * sum(map(max, zip(*lengths)))
+    return 1 - sum(map(sum, lengths)) / places
+
+
+def padding(encoded, ways):
+    """What batches look like that were made in several ways, {title: batches}.
+
+    Of each way that batch is drawn whose padding is nearest to the median of all: tokens
+    green, padding pale, the sources left and the targets right.
+    """
+    figure, axes = panels(7.6, 3.6, columns=len(ways), sharex=True, sharey=True)
+    drawn, said = [], []
+    for title, batches in ways.items():
+        sides = [[tuple(map(len, encoded[i])) for i in batch] for batch in batches]
+        drawn.append(sorted(sides, key=padding_of)[len(sides) // 2])
+        said.append(f"{title}: {padding_of(drawn[-1]):.0%} of a typical batch.")
+    for ax, title, lengths in zip(axes[0], ways, drawn):
+        start = 0
+        for name, side in zip(("sources", "targets"), zip(*lengths)):
+            rows = range(len(side))
+            ax.barh(rows, [max(side)] * len(side), 1.02, start, color="#e3e3e8")
+            ax.barh(rows, side, 1.02, start, color=GREEN)
+            look = {"ha": "center", "va": "bottom", "size": 9.5, "color": GREY}
+            ax.text(start + max(side) / 2, -1.5, name, **look)
+            start += max(side) + 3
+        ax.set(title=title, xlabel="places")
+    axes[0, 0].set_ylabel("sentence pairs of the batch")
+    longest = max(map(len, drawn))
+    axes[0, 0].set(ylim=(longest, -0.11 * longest))
+    figure.alternative = f"Batches, tokens green and padding pale. {' '.join(said)}"
+    return figure
+
+
+# The test
+
+ROLES = {
+    "test": (INK, "-", 2.2),
+    "left out": (WARNING, (0, (3, 2)), 1.6),
+    "training": (GREEN, "-", 1.6),
+}
+
+
+def kept_apart(parts, folded):
+    """A line for each pair between its two sentences, {role: [(English, German), ...]},
+    where sentences that `folded` makes equal are one; roles are those of ROLES."""
+    pairs = [(role, *map(folded, pair)) for role in parts for pair in parts[role]]
+    places = [
+        {text: -0.42 * row for row, text in enumerate(dict.fromkeys(side))}
+        for side in list(zip(*pairs))[1:]
+    ]
+    lowest = min(min(side.values()) for side in places)
+    figure, ax = canvas((-1.3, 5.6), (lowest - 0.2, 0.5), 1)
+    for x, align, side in zip((0, 2.6), ("right", "left"), places):
+        for text, y in side.items():
+            beside = x - 0.12 if align == "right" else x + 0.12
+            ax.text(beside, y, text, ha=align, va="center", size=SIZE)
+    for x, name, align in ((-0.12, "English", "right"), (2.72, "German", "left")):
+        ax.text(x, 0.33, name, ha=align, va="center", size=9.5, color=GREY)
+    for role, source, target in pairs:
+        colour, style, width = ROLES[role]
+        ends = places[0][source], places[1][target]
+        look = {"marker": "o", "ms": 4, "zorder": 3 if role == "test" else 2}
+        ax.plot((0, 2.6), ends, color=colour, ls=style, lw=width, **look)
+    for row, role in enumerate(parts):
+        colour, style, width = ROLES[role]
+        y = -0.42 * row
+        ax.plot((4.1, 4.5), (y, y), color=colour, ls=style, lw=width)
+        ax.text(4.6, y, role, va="center", color=colour)
+    said = (f"{role}: {source} = {target}." for role, source, target in pairs)
+    figure.alternative = f"Pairs as lines between sentences. {' '.join(said)}"
     return figure
