@@ -468,3 +468,501 @@ def examine(model, loss=loss_of):
 # | suddenly NaN | a source of padding alone; half precision | no $-\infty$ and no $-10^9$ in masks | [4](04_attention.ipynb), [11](11_hardware.ipynb) |
 # | the order of words changes nothing | exchange two tokens of the source | add a position to each *token* | [7](07_positions.ipynb) |
 # | another loss with other batch sizes | one batch of eight against two unequal parts | divide by tokens, not by batches | [14](14_training.ipynb) |
+
+# %% [markdown]
+# ## The museum
+#
+# Here are 24 models of chapter 0's size, with one wrong line each. Each of these bugs was reported in public, and the fold under an exhibit names the report, the wrong line and the right one. The complaints are in our words, and the models are ours. (What their owners say of losses and answers is what such a model does when it learns our dates: [evidence 27.2](evidence/27_diagnosis.ipynb).)
+#
+# Take an exhibit, use the instruments, and make up your mind before you open the fold. Where they see nothing, try `checkup`; some exhibits bring a loss or a reference of their own, and it looks at these, too.
+
+# %% tags=["active-ipynb"]
+# number = 1  # change me
+# patient = museum.exhibit(number)
+# torch.manual_seed(0)
+# for what, figure in examine(
+#     patient["model"].eval(), patient.get("loss", loss_of)
+# ).items():
+#     print(f"{what:36} {figure:.3g}")
+# # print(transformer.checkup(**patient, learn=False))
+
+# %% [markdown]
+# ### Too good to be true
+#
+# These owners are proud of their losses.
+#
+# **Exhibit 1: the first update was the best.** "The loss was next to nothing at the very first update. I have never seen a model that begins so well. It answers with what it has been given."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The target is not shifted. The model is asked for the token that it has just read, and a model whose one matrix reads and writes knows how to repeat. The first loss, far below $\ln V$, gives it away.
+#
+# ```python
+# # wrong
+# scores, gold = model(source, target), target
+# # right
+# scores, gold = model(source, target[:, :-1]), target[:, 1:]
+# ```
+#
+# Reported in [Kyubyong/transformer#94](https://github.com/Kyubyong/transformer/issues/94).
+# </details>
+#
+# **Exhibit 2: I do have a mask.** "My causal mask is a triangle, as in the paper. The loss became excellent, and the answers are rubbish."
+#
+# <details><summary>Diagnosis</summary>
+#
+# It is the other triangle. Each row sees itself and everything behind it, and nothing before it.
+#
+# ```python
+# # wrong
+# mask = torch.ones(T, T, dtype=torch.bool).triu()
+# # right
+# mask = torch.ones(T, T, dtype=torch.bool).tril()
+# ```
+#
+# Reported in [hkproj/pytorch-transformer#19](https://github.com/hkproj/pytorch-transformer/issues/19).
+# </details>
+#
+# **Exhibit 3: better with longer batches.** "The more my sentences differ in length, the lower is my loss. Translations of long and short sentences are as good as they were." (For `checkup`.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# Padding is asked for like any token. It is the easiest question there is, and the mean over all questions looks good.
+#
+# ```python
+# # wrong
+# F.cross_entropy(scores.flatten(0, 1), gold.flatten())
+# # right
+# F.cross_entropy(scores.flatten(0, 1), gold.flatten(), ignore_index=0)
+# ```
+#
+# Reported in [Lightning-Universe/lightning-transformers#266](https://github.com/Lightning-Universe/lightning-transformers/issues/266).
+# </details>
+#
+# **Exhibit 4: wonderful until I call eval().** "In training the loss is excellent. When I evaluate the same model, it is terrible. So I suspect my dropout." (For `checkup`.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# Attention has two paths, and the one for training forgets the causal mask. Whoever examines the model in evaluation finds nothing.
+#
+# ```python
+# # wrong
+# mask = everything if self.training else triangle
+# # right
+# mask = triangle
+# ```
+#
+# Reported in [keras-team/keras#23038](https://github.com/keras-team/keras/issues/23038).
+# </details>
+#
+# **Exhibit 5: no normal norm.** "I wrote my own layer normalisation, and it runs. The loss is very low, and the translations are not what it promises."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The norm takes mean and deviation over the tokens of a sentence, instead of over the numbers of one token. So every token gets to know something about all the others, those behind it included.
+#
+# ```python
+# # wrong
+# mean, deviation = x.mean(dim=1, keepdim=True), x.std(dim=1, keepdim=True)
+# # right
+# mean, deviation = x.mean(dim=-1, keepdim=True), x.std(dim=-1, keepdim=True)
+# ```
+#
+# Reported in [jadore801120/attention-is-all-you-need-pytorch#17](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/17).
+# </details>
+
+# %% [markdown]
+# ### About something else
+#
+# What these patients write is well formed.
+#
+# **Exhibit 6: it has an answer to everything.** "It gives me one answer, whatever I ask."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The decoder is given zeros instead of the memory. The encoder gets no gradient, and no source moves a score.
+#
+# ```python
+# # wrong
+# memory = torch.zeros_like(self.encode(source))
+# # right
+# memory = self.encode(source)
+# ```
+#
+# Reported in [kingnobro/IconShop#4](https://github.com/kingnobro/IconShop/issues/4).
+# </details>
+#
+# **Exhibit 7: the lazy half.** "It learns, but a friend's model of the same size learns better. Half of my parameters look as if they had just been made."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The encoder's output is detached, so that no gradient passes back. The decoder has to make do with an encoder that never learns.
+#
+# ```python
+# # wrong
+# memory = self.encode(source).detach()
+# # right
+# memory = self.encode(source)
+# ```
+#
+# Reported in [lucidrains/CoCa-pytorch#6](https://github.com/lucidrains/CoCa-pytorch/issues/6).
+# </details>
+#
+# **Exhibit 8: the right words in any order.** "It knows which words belong in the answer, and it mixes them up." (For `checkup`.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# Positions are made, and never added. Without them a source is a bag of words.
+#
+# ```python
+# # wrong
+# return self.dropout(x)
+# # right
+# return self.dropout(x + self.positions[: tokens.shape[1]])
+# ```
+#
+# Reported in [Lightning-AI/pytorch-lightning#20099](https://github.com/Lightning-AI/pytorch-lightning/issues/20099).
+# </details>
+#
+# **Exhibit 9: all in one place.** "I add positions, and I have checked their shapes. Yet 'dog bites man' and 'man bites dog' are the same to it."
+#
+# <details><summary>Diagnosis</summary>
+#
+# A colon is missing. Every word gets one and the same row, that behind the last position. This row changes with the length of the source, and so padding moves scores.
+#
+# ```python
+# # wrong
+# x + self.positions[tokens.shape[1]]
+# # right
+# x + self.positions[: tokens.shape[1]]
+# ```
+#
+# Reported in [DiffPoseTalk/DiffPoseTalk#20](https://github.com/DiffPoseTalk/DiffPoseTalk/issues/20).
+# </details>
+
+# %% [markdown]
+# ### It depends on the company
+#
+# These patients answer differently in different company.
+#
+# **Exhibit 10: alone it is fine.** "One sentence at a time, my translations are better than in a batch."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The encoder knows which tokens are padding. The decoder does not, and looks at the padding in the memory.
+#
+# ```python
+# # wrong
+# x = self.decoder(x, memory, mask, everything)
+# # right
+# x = self.decoder(x, memory, mask, source_mask)
+# ```
+#
+# Reported in [keras-team/keras-io#1046](https://github.com/keras-team/keras-io/issues/1046).
+# </details>
+#
+# **Exhibit 11: two guests, one plate.** "With a batch of one everything is right. With a batch of two each answer has something of the other." (For exercise 2.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# Where the heads are joined, the axes of heads and of sentences change places. The sizes fit, and the numbers go to other sentences.
+#
+# ```python
+# # wrong
+# x.flatten(0, 1).view(h, B, T, d_k).permute(1, 2, 0, 3).reshape(B, T, -1)
+# # right
+# x.transpose(1, 2).flatten(2)
+# ```
+#
+# Reported in [gazelle93/Transformer-Various-Positional-Encoding#1](https://github.com/gazelle93/Transformer-Various-Positional-Encoding/issues/1).
+# </details>
+#
+# **Exhibit 12: the more, the weaker.** "My attention weights get smaller with the batch size. With one sentence they are all 1." (For exercise 2.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# The softmax runs along the first axis, which is that of the sentences. They share their attention with each other.
+#
+# ```python
+# # wrong
+# weights = scores.softmax(dim=0)
+# # right
+# weights = scores.softmax(dim=-1)
+# ```
+#
+# Reported in [PetrochukM/PyTorch-NLP#2](https://github.com/PetrochukM/PyTorch-NLP/issues/2).
+# </details>
+#
+# **Exhibit 13: the library did it.** "I use the library's own encoder layer, so it cannot be that. A sentence means something else beside other sentences." (For exercise 2.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# torch's layers take the first axis for time, unless they are told otherwise. So the words of one place look at each other, across the batch.
+#
+# ```python
+# # wrong
+# layer = nn.TransformerEncoderLayer(d_model, h, d_ff)
+# # right
+# layer = nn.TransformerEncoderLayer(d_model, h, d_ff, batch_first=True)
+# ```
+#
+# Reported in [Exorust/TorchLeet#5](https://github.com/Exorust/TorchLeet/issues/5).
+# </details>
+#
+# **Exhibit 14: never twice the same.** "I ask twice, and get two answers. Of course I called `eval()`. All your instruments say that something is wrong."
+#
+# <details><summary>Diagnosis</summary>
+#
+# Dropout is called as a function, which does not know about `eval()`. When every needle moves, let the patient sit still first: call it twice with the same input.
+#
+# ```python
+# # wrong
+# weights = torch.dropout(weights, 0.1, True)
+# # right
+# weights = torch.dropout(weights, 0.1, self.training)
+# ```
+#
+# Reported in [pytorch/pytorch#124464](https://github.com/pytorch/pytorch/issues/124464).
+# </details>
+
+# %% [markdown]
+# ### It hardly moves
+#
+# Their losses fall a little, or for a long time not at all.
+#
+# **Exhibit 15: a modest patient.** "The first loss is $\ln V$ to two digits, just as the books say. It stays there."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The model ends with a softmax, and the loss makes another. Its scores lie between 0 and 1, and no answer can become much likelier than any other.
+#
+# ```python
+# # wrong
+# return scores.softmax(dim=-1)
+# # right
+# return scores
+# ```
+#
+# Reported in [bkitano/llama-from-scratch#5](https://github.com/bkitano/llama-from-scratch/issues/5).
+# </details>
+#
+# **Exhibit 16: it never says no.** "It learns, but it does not become sure of anything."
+#
+# <details><summary>Diagnosis</summary>
+#
+# A ReLU cuts off all scores below zero, and with them the gradient of the tokens that are not meant.
+#
+# ```python
+# # wrong
+# return (x @ self.embedding.weight.T).relu()
+# # right
+# return x @ self.embedding.weight.T
+# ```
+#
+# Reported in [huyng/tensorflow-vgg#13](https://github.com/huyng/tensorflow-vgg/issues/13).
+# </details>
+#
+# **Exhibit 17: a hot start.** "My first loss is near 50, and training begins by getting rid of it."
+#
+# <details><summary>Diagnosis</summary>
+#
+# An `nn.Embedding` begins with a deviation of 1. Where the same matrix makes the scores, these are $\sqrt{d_\text{model}}$ times too large, and the model begins by being sure of wrong answers.
+#
+# ```python
+# # wrong
+# nn.Embedding(V, d_model)
+# # right
+# nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
+# ```
+#
+# Reported in [pytorch/pytorch#3121](https://github.com/pytorch/pytorch/issues/3121).
+# </details>
+#
+# **Exhibit 18: smaller than it looks.** "The decoder's weights are the same at the end of training as they were at its beginning. And the file that I save is too small." (For `checkup`.)
+#
+# <details><summary>Diagnosis</summary>
+#
+# The decoder's layers stand in a Python list. `parameters()` does not know them, and so no optimizer moves them, and no file has them.
+#
+# ```python
+# # wrong
+# self.layers = [DecoderLayer(*sizes) for _ in range(2)]
+# # right
+# self.layers = nn.ModuleList(DecoderLayer(*sizes) for _ in range(2))
+# ```
+#
+# Reported in [maruya24/pytorch_robotics_transformer#3](https://github.com/maruya24/pytorch_robotics_transformer/issues/3).
+# </details>
+
+# %% [markdown]
+# ### It worked yesterday
+#
+# For these three you need `checkup`: they are well until something rare happens.
+#
+# **Exhibit 19: after two hours, NaN.** "It trained well for two hours. Then every number was NaN. There is an empty line in my file, but it is only one."
+#
+# <details><summary>Diagnosis</summary>
+#
+# Forbidden scores are minus infinity. In a source of padding alone every score is forbidden, the softmax divides 0 by 0, and one such sentence spoils the gradient of its whole batch.
+#
+# ```python
+# # wrong
+# scores.masked_fill(~mask, -math.inf).softmax(dim=-1)
+# # right
+# scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1).masked_fill(~mask, 0)
+# ```
+#
+# Reported in [pytorch/pytorch#24816](https://github.com/pytorch/pytorch/issues/24816).
+# </details>
+#
+# **Exhibit 20: only on the large machine.** "On my desk all is well. In half precision it stops at the first sentence."
+#
+# <details><summary>Diagnosis</summary>
+#
+# Forbidden scores are $-10^{10}$. Half precision ends at 65,504.
+#
+# ```python
+# # wrong
+# scores.masked_fill(~mask, -1e10)
+# # right
+# scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+# ```
+#
+# Reported in [bentrevett/pytorch-seq2seq#191](https://github.com/bentrevett/pytorch-seq2seq/issues/191).
+# </details>
+#
+# **Exhibit 21: too sure of itself.** "The better my model becomes, the more often its loss is infinite."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The logarithm is taken of a probability. When the model is sure, some other probability is rounded to 0, and its logarithm is minus infinity.
+#
+# ```python
+# # wrong
+# log_p = scores.softmax(dim=-1).log()
+# # right
+# log_p = scores.log_softmax(dim=-1)
+# ```
+#
+# Reported in [harvardnlp/annotated-transformer#115](https://github.com/harvardnlp/annotated-transformer/issues/115).
+# </details>
+
+# %% [markdown]
+# ### It works, and yet
+#
+# These learn their task, and something is not as it should be. All three are for `checkup`.
+#
+# **Exhibit 22: deep and small.** "Two layers or six, my encoder has the same number of parameters."
+#
+# <details><summary>Diagnosis</summary>
+#
+# The stack holds one layer several times. What looks like depth is one layer that is applied again and again.
+#
+# ```python
+# # wrong
+# Stack([EncoderLayer(*sizes)] * N)
+# # right
+# Stack(EncoderLayer(*sizes) for _ in range(N))
+# ```
+#
+# Reported in [espnet/espnet#1278](https://github.com/espnet/espnet/issues/1278).
+# </details>
+#
+# **Exhibit 23: almost the paper's.** "I load published weights into my code. The output is fluent, and slightly different from the published one."
+#
+# <details><summary>Diagnosis</summary>
+#
+# Scores are divided by the root of $d_\text{model}$, not of a key's width $d_k$. Whoever trains with this line hardly notices. Whoever loads weights that were trained without it does.
+#
+# ```python
+# # wrong
+# scores / math.sqrt(d_model)
+# # right
+# scores / math.sqrt(q.shape[-1])
+# ```
+#
+# Reported in [jadore801120/attention-is-all-you-need-pytorch#42](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/42).
+# </details>
+#
+# **Exhibit 24: four small batches for a large one.** "To save memory I add up the gradients of small batches. The same data and the same seed now give another model."
+#
+# <details><summary>Diagnosis</summary>
+#
+# Each batch contributes its mean, so that a token of a small batch counts for more than one of a large batch.
+#
+# ```python
+# # wrong
+# (loss(model, batch) / len(batches)).backward()
+# # right
+# (loss(model, batch) * tokens_of(batch) / tokens_of_all).backward()
+# ```
+#
+# Reported in [meta-pytorch/torchtune#1875](https://github.com/meta-pytorch/torchtune/issues/1875).
+# </details>
+
+# %% [markdown]
+# ## What to keep
+#
+# - A loss cannot tell success from a leak: let the model write by itself, and change what it must not see.
+# - Most bugs of a Transformer crash nowhere, because the shapes agree. They show when you change one thing that must not matter, or one that must.
+# - A new model can be examined before its first update, and the tests of this page fit into your test file.
+
+# %% [markdown]
+# ## Exercises
+#
+# **1. By hand.** A model has two heads, and the pieces of four tokens are joined by `reshape` alone. Write down from which tokens the two pieces of each of the four rows come. Which of the rows sees the token that it is asked for, which is the next one?
+#
+# <details><summary>Answer</summary>
+#
+# In memory the first head's pieces come first: tokens 1, 2, 3, 4, then the second head's, 1, 2, 3, 4. Row by row two of them are taken: row 1 gets tokens 1 and 2, row 2 gets 3 and 4, row 3 gets 1 and 2, and row 4 gets 3 and 4. So row 1 sees token 2, which it is asked for, and row 2 sees token 3. Row 3 is asked for token 4 and does not see it, but after one more layer it does: row 2 has it by then, and row 3 gets a piece of row 2.
+# </details>
+#
+# **2. In code.** Some exhibits of the museum mix the sentences of a batch, and none of our instruments sees it. Write one that does: the largest change of any score when a sentence is read alone instead of beside the others. Then visit exhibits 11 to 13 with it.
+
+# %% tags=["active-ipynb"]
+# from transformer.teaching.exercises.diagnosis import check_neighbours_move
+#
+#
+# def neighbours_move(model, source, read):
+#     """model, (B, S), (B, T) -> the largest change of a score, a number"""
+#     ...
+#
+#
+# check_neighbours_move(neighbours_move)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def neighbours_move(model, source, read):
+#     together = model(source, read)
+#     changes = []
+#     for i in range(len(source)):
+#         alone = model(source[i : i + 1], read[i : i + 1])
+#         changes.append((alone[0] - together[i]).abs().max().item())
+#     return max(changes)
+# ```
+#
+# In exhibits 11 to 13 the change is far from zero, and in the healthy model it is rounding.
+# </details>
+#
+# **3. In the museum.** Which organ of these five is ill? `checkup` calls the organs future, padding, neighbours, order, source, gradients, modes, output, start and loss. Use the page's instruments and yours from exercise 2 first.
+
+# %% tags=["active-ipynb"]
+# diagnoses = {5: ..., 7: ..., 9: ..., 13: ..., 15: ...}
+# museum.check(diagnoses)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# 5 is "future", 7 is "gradients", 9 is "order" (and the padding moves, too), 13 is "neighbours", 15 is "output".
+# </details>
+#
+# **4. To think about.** A colleague wants to save time: "I examine the *trained* model, and only if its loss looks strange." Find a patient on this page for whom this is too late, and one for whom an examination before training would have shown nothing.
+#
+# <details><summary>Answer</summary>
+#
+# Ada's loss does not look strange at all, and neither does that of exhibit 2; both could have been found before the first update. Exhibit 19 is well until an empty line arrives, and a model trained on slipped pairs, as in [chapter 14](14_training.ipynb), has no wrong line: only its trained form, given other sources, shows that something is amiss. So examine both, the new model's wiring and the trained model's habits.
+# </details>
+#
+# **Next.** If your model is well, and still translates badly, look at its outputs as [chapter 16](16_translation.ipynb) does, or inside it with [chapter 19](19_visualization.ipynb).
