@@ -26,12 +26,12 @@
 #     %pip install -q {wheel}
 
 # %%
-import math
-
 import torch
 import torch.nn.functional as F
 
 # %% tags=["active-ipynb"]
+# import math
+#
 # import transformer
 # from transformer import views
 # from transformer.doctor import museum
@@ -269,7 +269,7 @@ def without_gradient(model, source, target, loss=loss_of):
 #
 # ## Cleo: the same complaint, another disease
 #
-# **The complaint.** "I write real days as well, and they are wrong as well. Everybody says that I have what Ben has. But I do read my source! Ask me for a day without a year, and I answer without a year."
+# **The complaint.** "My loss rests, too, and I write days that nobody asked for. Everybody says that I have what Ben has. But I do read my source! Ask me for a day without a year, and I answer without a year."
 
 # %% tags=["active-ipynb"]
 # cleo = trained("Cleo", updates=160)
@@ -350,7 +350,7 @@ def padding_moves(model, source, read):
 #
 # ### A plateau is a measurement
 #
-# Ben and Cleo could have been told apart without any instrument, by the height at which their losses stop. There are 12 · 28 days and 100 years in our dates. Whoever knows the calendar and not the date pays $\ln(12 \cdot 28)$ nats for a day, and $\ln 100$ more for a year. With the end marks a pair of answers, one without and one with its year, has 5 + 7 tokens. Whoever does not even know whether there is a year pays $\ln 2$ more for each answer.
+# Ben and Cleo could have been told apart without any instrument, by the height at which their losses come to rest. There are 12 · 28 days and 100 years in our dates. Whoever knows the calendar and not the date pays $\ln(12 \cdot 28)$ nats for a day, and $\ln 100$ more for a year. With the end marks a pair of answers, one without and one with its year, has 5 + 7 tokens. Whoever does not even know whether there is a year pays $\ln 2$ more for each answer.
 
 # %% tags=["active-ipynb"]
 # day, year = math.log(12 * 28), math.log(100)
@@ -359,12 +359,12 @@ def padding_moves(model, source, read):
 #     "and the length": (2 * day + year) / 12,
 # }
 # curves = {name: losses[name] for name in ("Ben", "Cleo")}
-# views.patients(curves, floors, log=False)
+# views.patients(curves, floors)
 
 # %% [markdown]
-# *Follow the curves to the right: each of the two sinks towards a dashed line of its own. Cleo's is lower by just what the length is worth.*
+# *Ben's curve sinks towards the upper dashed line, and Cleo's towards the lower one. Without a word of the source neither can pass its line.*
 #
-# Work out such a line for a task of your own. What does it cost to know how your targets look in general, and nothing of the source? A loss that rests on this line says that the source does not arrive.
+# Work out such a line for a task of your own. What does it cost to know how your targets look in general, and nothing of the source? If a loss comes to rest above this line, ask first whether the source arrives.
 
 # %% [markdown]
 # ## Pulse and temperature
@@ -405,7 +405,7 @@ def examine(model, loss=loss_of):
 
 
 # %% [markdown]
-# None of these tests needs a trained model, and so a new model can be examined before you wait for its first epoch. This is what they see in our three patients as they were before their training, beside the healthy model.
+# None of these tests needs a trained model. So a new model can be examined before you wait for its first epoch. This is what they see in our three patients as they were before their training, beside the healthy model.
 
 # %% tags=["active-ipynb"]
 # names = ["healthy", "Ada", "Ben", "Cleo"]
@@ -645,7 +645,7 @@ def examine(model, loss=loss_of):
 #
 # These patients answer differently in different company.
 #
-# **Exhibit 10: alone it is fine.** "One sentence at a time, my translations are better than in a batch."
+# **Exhibit 10: alone it is fine.** "Alone, a short sentence gets another translation than beside longer ones."
 #
 # <details><summary>Diagnosis</summary>
 #
@@ -730,7 +730,7 @@ def examine(model, loss=loss_of):
 #
 # Their losses fall a little, or for a long time not at all.
 #
-# **Exhibit 15: a modest patient.** "The first loss is $\ln V$ to two digits, just as the books say. It stays there."
+# **Exhibit 15: a modest patient.** "The first loss is $\ln V$ to two digits, just as the books say. Since then it has hardly moved."
 #
 # <details><summary>Diagnosis</summary>
 #

@@ -27,8 +27,9 @@ def smoothed(losses, width=10):
     return [i + width // 2 for i in starts], means
 
 
-def patients(losses, floors=None, log=True):
-    """Training losses {name: losses}, and dashed lines {what it costs: nats}."""
+def patients(losses, floors=None):
+    """Training losses {name: losses} on a log scale; with dashed lines {what one knows:
+    nats} on a plain one."""
     figure, axes = panels(7.2, 3.0)
     ax = axes[0, 0]
     said = []
@@ -37,12 +38,15 @@ def patients(losses, floors=None, log=True):
         ax.plot(places, means, color=colour, label=name)
         said.append(f"{name} from {means[0]:.1f} to {means[-1]:.3g}")
     longest = max(map(len, losses.values()))
-    for name, value in (floors or {}).items():
-        ax.axhline(value, color=GREY, lw=0.9, ls=(0, (4, 3)))
-        ax.text(2, value, f"{name}: {value:.2f}", color=GREY, va="bottom", size=9.5)
+    for place, (name, value) in enumerate((floors or {}).items()):
+        ax.plot([0, longest], [value, value], color=GREY, lw=0.9, ls=(0, (4, 3)))
+        side = "top" if place else "bottom"
+        ax.text(1, value, f"{name}: {value:.2f}", color=GREY, va=side, size=9.5)
         said.append(f"a dashed line at {value:.2f}: {name}")
     ax.set(xlim=(0, longest), xlabel="update", ylabel="loss, nats per token")
-    if log:
+    if floors:
+        ax.set_ylim(min(floors.values()) - 0.25, 2.5)
+    else:
         ticks = [3, 1, 0.3, 0.1, 0.03, 0.01]
         ax.set_yscale("log")
         ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -61,7 +65,9 @@ def joined(tables, names):
         for row, places in enumerate(table.tolist()):
             for piece, place in enumerate(places):
                 wrong = place > row
-                fill = WARNING if wrong else PALE["attention"] if place == row else LIGHT
+                fill = (
+                    WARNING if wrong else PALE["attention"] if place == row else LIGHT
+                )
                 look = {"fc": fill, "ec": "white", "lw": 1.5}
                 ax.add_patch(Rectangle((piece - 0.5, row - 0.5), 1, 1, **look))
                 look = {"color": "white" if wrong else INK, "size": 9.5}
@@ -118,7 +124,7 @@ def other_sources(losses):
     colours, said = (BLUE, SERIES[2], GREY), []
     wide = 0.84 / len(kinds)
     for place, (name, values) in enumerate(losses.items()):
-        for number, (kind, value) in enumerate(values.items()):
+        for number, value in enumerate(values.values()):
             x = place + (number - (len(kinds) - 1) / 2) * wide
             ax.bar(x, value, 0.9 * wide, color=colours[number])
             look = {"ha": "center", "size": 9.5}
