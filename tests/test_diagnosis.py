@@ -30,11 +30,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 MOVED = 1e-3
 LIBRARY = {"bart", "marian", "t5"}
 MODELS = [*EXHIBITS, *HEALTHY]
-# the strong forms throw dropout's dice alike at each call, the plain ones do not
-STILL = [name for name in MODELS if name != "dropout-always"]
+# dropout that `eval()` does not reach: the strong forms throw its dice alike at each call
+RESTLESS = {"dropout-always", "plain-list"}
+STILL = [name for name in MODELS if name not in RESTLESS]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def page(root):
     return nbformat.read(root / "notebooks" / "27_diagnosis.ipynb", as_version=4).cells
 
@@ -76,7 +77,7 @@ def test_source(given):
     model, source, target = given
     plain = source_moves(model, source, target[:, :-1])
     verdict = leaks.source(subject_of(model, (0, 1, 2))).verdict
-    assert (plain < MOVED) == (verdict == "broken"), (plain, verdict)
+    assert (plain < leaks.BLIND) == (verdict == "broken"), (plain, verdict)
 
 
 @pytest.mark.parametrize("given", MODELS, indirect=True)
@@ -192,7 +193,7 @@ def test_the_answers_of_the_page_are_right(page, capsys):
     check(answers)
     assert capsys.readouterr().out == "right: 5 of 5\n"
     check(answers | {5: "order", 7: ...})
-    assert capsys.readouterr().out == "right: 3 of 4\nlook again at exhibit 5\n"
+    assert capsys.readouterr().out == "right: 3 of 5\nlook again at exhibit 5\n"
     check(dict.fromkeys(answers, ...))
     assert capsys.readouterr().out == "not tried yet\n"
 

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/27_diagnosis.ipynb)
 #
-# *For whoever has written a Transformer. Reading takes about 25 minutes, running half a minute. Chapters [0](00_first_transformer.ipynb) and [14](14_training.ipynb) come before it.*
+# *For whoever has written a Transformer. Reading takes about 40 minutes, half of them in a museum, and running half a minute. Chapters [0](00_first_transformer.ipynb) and [14](14_training.ipynb) come before it.*
 #
 # Two Transformers learn from the same sentences, and soon you will see their losses. One of the two is well. The other has a mistake in one line, and in use it will not get a single answer right. Which of the two do you think has the lower loss?
 #
@@ -205,10 +205,10 @@ def moves(model, source, read):
 # %% [markdown]
 # ## Ben: a stopped clock
 #
-# **The complaint.** "I learned for a while, and then my loss would not fall any more. I write faultless dates. They say that mine are wrong."
+# **The complaint.** "I learned for a while, and then my loss hardly fell any more. I write faultless dates. They say that mine are wrong."
 
 # %% tags=["active-ipynb"]
-# ben = trained("Ben", updates=160)
+# ben = trained("Ben", updates=140)
 # rows = written(ben)
 # print(f"Ben: {sum(row[1] == row[2] for row in rows)} of 300 right")
 # print("different answers:", len({row[2] for row in rows}))
@@ -243,7 +243,7 @@ def without_gradient(model, source, target, loss=loss_of):
     loss(model, source, target).backward()
     silent = []
     for name, p in model.named_parameters():
-        if p.grad is None or not p.grad.any():
+        if p.requires_grad and (p.grad is None or not p.grad.any()):
             silent.append(name)
     model.zero_grad(set_to_none=True)
     return silent
@@ -269,10 +269,10 @@ def without_gradient(model, source, target, loss=loss_of):
 #
 # ## Cleo: the same complaint, another disease
 #
-# **The complaint.** "My loss rests, too, and I write days that nobody asked for. Everybody says that I have what Ben has. But I do read my source! Ask me for a day without a year, and I answer without a year."
+# **The complaint.** "My loss hardly falls any more, either, and I write days that nobody asked for. Everybody says that I have what Ben has. But I do read my source! Ask me for a day without a year, and I answer without a year."
 
 # %% tags=["active-ipynb"]
-# cleo = trained("Cleo", updates=160)
+# cleo = trained("Cleo", updates=200)
 # rows = written(cleo)
 # print(f"Cleo: {sum(row[1] == row[2] for row in rows)} of 300 right")
 # lengths = sum(len(row[1]) == len(row[2]) for row in rows)
@@ -374,9 +374,9 @@ def padding_moves(model, source, read):
 
 # %%
 def by_heart(model, source, target, loss=loss_of):
-    """The loss after 60 updates on one and the same batch; the model stays as it was."""
+    """The loss after 40 updates on one and the same batch; the model stays as it was."""
     kept = {name: value.clone() for name, value in model.state_dict().items()}
-    *_, last = training(model, lambda: (source, target), 60, loss)
+    *_, last = training(model, lambda: (source, target), 40, loss)
     model.load_state_dict(kept)
     return last
 
@@ -400,7 +400,7 @@ def examine(model, loss=loss_of):
         "parameters without a gradient": len(
             without_gradient(model, source, target, loss)
         ),
-        "loss after 60 updates on one batch": by_heart(model, source, target, loss),
+        "loss after 40 updates on one batch": by_heart(model, source, target, loss),
     }
 
 
