@@ -31,6 +31,7 @@ from transformer.teaching.exercises.variations import check_holm, holm
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
     "stops": ("if number - best", "if len(losses) - best"),
+    "neighbours_move": ("return max(changes)", "return changes[0]"),
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
     "window_mask": ("back < r", "back <= r"),

@@ -36,12 +36,25 @@ SECOND_EDITION = [
     "15_decoding",
     "16_translation",
     "19_visualization",
+    "27_diagnosis",
     "evidence/16_translation",
 ]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 BLEUS = {1: 43.8, 4: 44.5}
 PICTURES = {
+    "patients": lambda: views.patients({"A": [2.0] * 30, "B": [1.0] * 30}),
+    "patients, floors": lambda: views.patients({"A": [2.0] * 30}, {"calendar": 1.4}),
+    "joined": lambda: views.joined(
+        {"right": torch.tensor([[0, 0], [1, 1]]), "alone": torch.tensor([[0, 1]] * 2)},
+        ["begin", "7"],
+    ),
+    "other_sources": lambda: views.other_sources(
+        {"healthy": {"own": 0.1, "other": 4.0}, "Ben": {"own": 1.7, "other": 1.7}}
+    ),
+    "source_looks": lambda: views.source_looks(
+        {"healthy": EYE, "Cleo": EYE.flip(1)}, ["2", "4", "1", "pad"]
+    ),
     "shift": lambda: views.shift(WORDS),
     "leak": lambda: views.leak(WORDS, place=1),
     "three_trainings": lambda: views.three_trainings(

@@ -13,6 +13,7 @@ Each file here is a chapter, the same cells as its notebook, and each folder is 
     6.2, 6.3     variations, parsing
     Figures 3-5  visualization
     7            speed, language, sparse, images, state_space, imported
+    yours        diagnosis
     appendix     vocabulary (torchtext)
 
 A chapter has the plainest form of what it teaches. The names below are the front door, and give

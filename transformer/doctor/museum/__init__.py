@@ -2,12 +2,15 @@
 
 from transformer.doctor.museum import heads, losses, masks, wiring
 from transformer.doctor.museum.healthy import HEALTHY, patient
+from transformer.doctor.museum.rooms import check, exhibit
 from transformer.doctor.museum.small import EXHIBITS, Exhibit
 
 __all__ = [
     "EXHIBITS",
     "HEALTHY",
     "Exhibit",
+    "check",
+    "exhibit",
     "heads",
     "losses",
     "masks",

@@ -69,6 +69,7 @@ class Attention(first.Attention):
         k = self.split(self.W_K(seen))
         v = self.split(self.W_V(seen))
         weights = self.weigh(self.scaled(q @ k.transpose(2, 3), q), mask)
+        self.weights = weights.detach()  # kept for pictures
         return self.W_O(self.join(weights @ v))
 
 

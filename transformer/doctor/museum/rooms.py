@@ -1,0 +1,78 @@
+"""The exhibits as chapter 27 shows them: under numbers, which give nothing away."""
+
+import torch
+
+from transformer.doctor.museum.small import EXHIBITS, Small
+
+PATIENTS = {  # the three that the chapter works through
+    "Ada": "heads-joined-by-view",
+    "Ben": "own-memory",
+    "Cleo": "wrong-sense",
+}
+ROOMS = (
+    # too good to be true
+    "not-shifted",
+    "wrong-triangle",
+    "padding-in-loss",
+    "mask-off-in-training",
+    "norm-over-positions",
+    # fluent, and about something else
+    "empty-memory",
+    "encoder-cut-off",
+    "no-positions",
+    "one-position",
+    # it depends on the company
+    "memory-unmasked",
+    "heads-and-batch",
+    "softmax-over-batch",
+    "batch-as-time",
+    "dropout-always",
+    # it hardly moves
+    "softmax-twice",
+    "relu-on-logits",
+    "wide-embedding",
+    "plain-list",
+    # it worked yesterday
+    "padded-row",
+    "half-overflow",
+    "log-of-zero",
+    # it works, and yet
+    "one-layer-twice",
+    "scale-of-model",
+    "mean-of-means",
+)
+
+
+def name_of(number: int | str) -> str:
+    """The exhibit behind a number or a patient's name; ValueError where there is none."""
+    if number in PATIENTS:
+        return PATIENTS[str(number)]
+    if isinstance(number, int) and 1 <= number <= len(ROOMS):
+        return ROOMS[number - 1]
+    raise ValueError(
+        f"there is no exhibit {number!r}: they have the numbers 1 to {len(ROOMS)}, and "
+        f'the names {", ".join(PATIENTS)} and "healthy"'
+    )
+
+
+def exhibit(number: int | str) -> dict:
+    """A model with its first weights, and what `checkup` takes besides.
+
+    number: 1 to 24, "Ada", "Ben", "Cleo", or "healthy". ValueError for any other.
+    """
+    name = "" if number == "healthy" else name_of(number)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return EXHIBITS[name].make() if name else {"model": Small()}
+
+
+def check(answers: dict[int, str]) -> None:
+    """Say which organs of exhibits are named rightly: {number: organ of `checkup`}."""
+    tried = {number: organ for number, organ in answers.items() if organ is not ...}
+    if not tried:
+        print("not tried yet")
+        return
+    wrong = [n for n, organ in tried.items() if EXHIBITS[name_of(n)].organ != organ]
+    print(f"right: {len(tried) - len(wrong)} of {len(answers)}")
+    if wrong:
+        print("look again at exhibit", ", ".join(map(str, wrong)))
