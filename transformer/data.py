@@ -468,7 +468,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # %% [markdown]
 # *Each line is a pair of sentences: whatever hangs together with the test pair is left out, and the training pairs touch nothing of it.*
 #
-# Drawn like this, the 36% of Tatoeba become 0. And our own corpus, of which this chapter has used the validation set? The program that writes it refuses every sentence that it has written before. So there should be no copies:
+# Drawn like this, the 36% of Tatoeba become 0. And our own corpus, on whose validation set later chapters judge their models? The program that writes it refuses every sentence that it has written before. So there should be no copies:
 
 # %% tags=["active-ipynb"]
 # training = {folded(text) for text in texts}

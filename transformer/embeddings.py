@@ -179,7 +179,7 @@ class Projection(nn.Module):
 # %% [markdown]
 # *Beside each word is its logit, and the bars are probabilities among these four words: follow the second bar from left to right, and the wrong word becomes a serious rival.* (In a running notebook: move the temperature.)
 #
-# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew words by these probabilities, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. So a translator simply takes the likeliest words. But a program that invents stories would always tell the same story if it did. So it draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
+# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew one of these four words, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. (In the whole vocabulary a high temperature also helps thousands of unlikely words, so that drawing at 2 writes nonsense.) So a translator simply takes the likeliest words. But a program that invents stories would always tell the same story if it did. So it draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
 
 # %% [markdown]
 # ## Why times the root of d?
@@ -307,7 +307,7 @@ class Projection(nn.Module):
 # )
 
 # %% [markdown]
-# All sixty steps point home. (The house is the last to do so: with five sentences instead of ten, its step goes astray.) That is how gender gets in: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
+# All sixty steps point home. (The house is the last to do so: with five sentences instead of ten, its step goes astray.) That is how gender comes back in a trained model, where the heaps are already there: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
 #
 # The push of writing is still there, but it is about ten thousand times weaker than the pull. A noun that has forgotten its gender causes wrong words, and so it is pulled strongly. And the trained model no longer expects an English word in German, so it has hardly anything to push away.
 #

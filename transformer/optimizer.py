@@ -189,7 +189,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # %% [markdown]
 # ## Why must the rate fall?
 #
-# Plain descent slows down by itself: near the bottom gradients are small, and so are its steps. Adam throws the size of the gradients away. What happens at the bottom, when what is left of the gradient is mostly the chance of the batch? We add random numbers to the gradient of the valley, as batches would, and let 200 walkers go down. Will they settle?
+# In the valley above, plain descent slowed down by itself: near the bottom gradients are small, and so are its steps. Adam throws the size of the gradients away. And with batches, both have a second reason to stay restless. What happens at the bottom, when what is left of the gradient is mostly the chance of the batch? We add random numbers to the gradient of the valley, as batches would, and let 200 walkers go down. Will they settle?
 
 # %% tags=["active-ipynb"]
 # def noisy_gradient(point):
@@ -352,7 +352,7 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 #
 # Our suspect was Adam, whose first steps are bold and badly informed. There are two ways to help it, and a record of trainings tries them apart and together, from five starts each:
 #
-# - **Short first steps.** The first rate is a tenth of the peak's, the second a fifth, and so on, until after some twenty updates the rate is whole: a tiny warm-up.
+# - **Short first steps.** Rate number $t$ is $1 - 0.9^t$ of the peak's: a tenth, a fifth, and after some twenty updates nine tenths. This is a tiny warm-up, and what $m$ would do by itself if it had no hat.
 # - **First form $v$.** For 100 batches the rate is zero. No weight moves, and $m$ is kept at zero, but $v$ collects its squares. Then training begins, with a $v$ that knows how large gradients are.
 #
 # If bold steps are the whole story, which dots will be green?

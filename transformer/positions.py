@@ -457,10 +457,10 @@ class LearnedPositions(nn.Module):
 # Now look at the other kinds in the same way. What is new to each in a longer sentence?
 #
 # - **Learned vectors.** The rows of the new places were never trained. They are still random numbers.
-# - **Rotary.** Whatever $W_Q$ and $W_K$ are, the score depends on the distance alone. Only distances of 20 and more are new, and 2% of all pairs of words in the longer sentences are so far apart.
+# - **Rotary.** Whatever $W_Q$ and $W_K$ are, of the places only their distance enters the score. Only distances of 20 and more are new, and 2% of all pairs of words in the longer sentences are so far apart.
 # - **Relative bias.** In this model all distances from 16 on share one number, so no distance is new.
 #
-# That fits the order of the race: the two kinds that tell a head distances keep about ten BLEU more than the sines ([evidence 7.1](evidence/07_positions.ipynb) and [7.4](evidence/07_positions.ipynb)). It is a likely reason, though we looked into one head of one model, and at lengths just beyond training's. Nobody should expect too much of it: in a task of [chapter 21](21_language.ipynb) rotary positions hold for only a few tokens more.
+# That fits the order of the race: the two kinds that tell a head distances keep about ten BLEU more than the sines. It does not explain all of it, for these two kinds also lose twelve, though they meet little that is new ([evidence 7.1](evidence/07_positions.ipynb) and [7.4](evidence/07_positions.ipynb)). It is a likely reason, though we looked into one head of one model, and at lengths just beyond training's. Nobody should expect too much of it: in a task of [chapter 21](21_language.ipynb) rotary positions hold for only a few tokens more.
 #
 # And who bit whom? The words cannot say, and attention did not ask. The clocks say it.
 

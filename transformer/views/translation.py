@@ -13,7 +13,6 @@ from transformer.views.style import (
     INK,
     LIGHT,
     SERIES,
-    WARNING,
     panels,
     without_frame,
 )
@@ -210,21 +209,6 @@ def by_length(curves, groups, seen):
     label_ends(ax)
     said = "; ".join(f"{n} from {v[0]:.0f} to {v[-1]:.0f}" for n, v in curves.items())
     figure.alternative = f"BLEU from the shortest to the longest sentences: {said}."
-    return figure
-
-
-def falling(updates, losses):
-    """Validation losses of two trainings: {name: losses}."""
-    figure, axes = panels(6.4, 2.8)
-    ax = axes[0, 0]
-    said = []
-    for (name, values), colour in zip(losses.items(), (WARNING, BLUE)):
-        ax.plot(updates, values, color=colour, label=name)
-        said.append(f"{name} falls from {values[0]:.1f} to {values[-1]:.1f}")
-    ax.set(ylim=(0, None), xlim=(0, updates[-1]), xlabel="update")
-    ax.set_ylabel("validation loss, nats per token")
-    label_ends(ax)
-    figure.alternative = f"Over {updates[-1]:,} updates {' and '.join(said)}."
     return figure
 
 
