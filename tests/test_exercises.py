@@ -43,6 +43,7 @@ MISTAKES = {
     "key_for": ("table[back]", "table[0]"),
     "cross_entropy": ("logits - logits.max(dim=1, keepdim=True).values", "logits"),
     "hat": ("-2 *", "-1 *"),
+    "blend": ("10 * asked", "asked"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
     "published_gru_step": ("(r * h) @ U_n.T", "r * (h @ U_n.T)"),

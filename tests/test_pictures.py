@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from transformer import views
+from transformer.feed_forward import FeedForward
 from transformer.models.maps import AttentionMaps
 from transformer.positions import shift_matrix, sinusoids
 from transformer.views import plotting, style, words
@@ -99,10 +100,16 @@ PICTURES = {
     "looks_back": lambda: views.looks_back(EYE, WORDS),
     "stripes": lambda: views.stripes({"sines": EYE, "learned": torch.randn(4, 4)}),
     "further": lambda: views.further({"sines": [97, 75], "rotary": [98, 86]}),
-    "sorting": lambda: views.sorting([([1, 3], 2, [2, -2], [3, 1])]),
+    "larger_of_two": lambda: views.larger_of_two(
+        {"Ada": 0.3, "Ben": -1.2, "Dan": -0.5}, ("Dan", "Ada")
+    ),
+    "learning_larger": lambda: views.learning_larger(
+        {"two heads": torch.rand(3, 50), "four": torch.rand(3, 50)}, floor=0.18
+    ),
+    "sorting": lambda: views.sorting(FeedForward(2, 1), EYE[:, :2]),
     "memory": views.memory,
     "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
-    "switched_off": lambda: views.switched_off({"none": 98, "decoder": 0}, 100),
+    "switched_off": lambda: views.switched_off({"whole": 98, "a network": 0}),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
     "sizes_by_width": lambda: views.sizes_by_width([32, 64], {"row": [0.03, 0.01]}),
     "reached": lambda: views.reached({"reads": EYE[0], "writes": EYE[0] + 1}),

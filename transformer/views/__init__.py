@@ -59,7 +59,15 @@ HOMES = {
     ],
     "beam": ["beam_tree"],
     "embeddings": ["noun_map", "reached", "sizes_by_width", "temperature"],
-    "feed_forward": ["kinks", "memory", "sorting", "switched_off", "units"],
+    "feed_forward": [
+        "kinks",
+        "larger_of_two",
+        "learning_larger",
+        "memory",
+        "sorting",
+        "switched_off",
+        "units",
+    ],
     "positions": [
         "further",
         "looks_back",
