@@ -46,6 +46,7 @@ MISTAKES = {
     "article": ("(vector - mean).norm()", "-vector @ mean"),
     "pulls": ("q - p", "p - q"),
     "hat": ("-2 *", "-1 *"),
+    "blend": ("10 * asked", "asked"),
     "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
     "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
     "published_gru_step": ("(r * h) @ U_n.T", "r * (h @ U_n.T)"),

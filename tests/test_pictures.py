@@ -14,6 +14,7 @@ from PIL import Image
 
 from transformer import views
 from transformer.corpora.tokenizer import Tokenizer as Bytes
+from transformer.feed_forward import FeedForward
 from transformer.models.maps import AttentionMaps
 from transformer.positions import shift_matrix, sinusoids
 from transformer.views import plotting, style, words
@@ -116,10 +117,16 @@ PICTURES = {
     ),
     "beyond": lambda: views.beyond(EYE, 3),
     "further": lambda: views.further({"sines": ([97], [75]), "none": ([63], [25])}),
-    "sorting": lambda: views.sorting([([1, 3], 2, [2, -2], [3, 1])]),
+    "larger_of_two": lambda: views.larger_of_two(
+        {"Ada": 0.3, "Ben": -1.2, "Dan": -0.5}, ("Dan", "Ada")
+    ),
+    "learning_larger": lambda: views.learning_larger(
+        {"two heads": torch.rand(3, 50), "four": torch.rand(3, 50)}, floor=0.18
+    ),
+    "sorting": lambda: views.sorting(FeedForward(2, 1), EYE[:, :2]),
     "memory": views.memory,
     "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
-    "switched_off": lambda: views.switched_off({"none": 98, "decoder": 0}, 100),
+    "switched_off": lambda: views.switched_off({"whole": 98, "a network": 0}),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
     "jobs": lambda: views.jobs([EYE] * 3, {"cat": 1, "hat": 3}),
     "next_steps": lambda: views.next_steps(

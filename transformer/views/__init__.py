@@ -60,7 +60,15 @@ HOMES = {
     ],
     "beam": ["beam_tree"],
     "embeddings": ["jobs", "next_steps", "noun_map", "temperature"],
-    "feed_forward": ["kinks", "memory", "sorting", "switched_off", "units"],
+    "feed_forward": [
+        "kinks",
+        "larger_of_two",
+        "learning_larger",
+        "memory",
+        "sorting",
+        "switched_off",
+        "units",
+    ],
     "positions": [
         "beyond",
         "four_parts",

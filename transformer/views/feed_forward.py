@@ -1,11 +1,11 @@
-"""The pictures of chapter 05: one unit that sorts, kinks, a memory of units, layers that
-are switched off."""
+"""The pictures of chapter 05: the larger of two numbers, one unit that sorts, kinks, a memory of
+units, sublayers that are switched off."""
 
 from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-from transformer.views.shapes import arrow, box
+from transformer.views.shapes import arrow, box, plus
 from transformer.views.style import (
     DARK,
     GREY,
@@ -13,7 +13,6 @@ from transformer.views.style import (
     INK,
     PALE,
     SERIES,
-    WARNING,
     canvas,
     panels,
     without_frame,
@@ -29,7 +28,73 @@ from transformer.views.widget import (
     GREY as GREY_OF_PAGES,
 )
 
-ORANGE = IDEAS["feed-forward"]
+ORANGE, BLUE = IDEAS["feed-forward"], IDEAS["attention"]
+
+
+# A task: the larger of two
+
+
+def larger_of_two(pairs: Mapping[str, float], asked: tuple[str, str]):
+    """Two heads bring home the numbers of two names; the answer is the larger of them."""
+    figure, ax = canvas((-0.2, 11.8), (0.1, 4.7), 0.56)
+    grey = {"ha": "center", "va": "center", "color": GREY}
+    ax.text(5.6, 4.4, "six pairs of a name and a number", **grey)
+    for place, (name, value) in enumerate(pairs.items()):
+        x = 1.0 + 1.85 * place
+        look = (GREY, None) if name not in asked else (INK, "attention")
+        text = f"{name}\n{number(value)}"
+        box(ax, (x - 0.8, 3.1), (1.6, 0.95), text, look[1], color=look[0])
+        if name in asked:
+            carried(ax, x, asked.index(name), number(value))
+    ax.text(3.9, 0.74, f"query: {asked[0]}, {asked[1]}", ha="right", va="center")
+    arrow(ax, (6.3, 0.74), (8.5, 0.74))
+    ax.text(7.35, 1.05, "the larger?", ha="center", va="center")
+    largest = number(max(pairs[name] for name in asked))
+    box(ax, (8.7, 0.4), (0.9, 0.68), largest, weight="bold")
+    listed = ", ".join(f"{name} {number(value)}" for name, value in pairs.items())
+    figure.alternative = (
+        f"Pairs: {listed}. Two heads fetch the numbers of {asked[0]} and {asked[1]}; "
+        f"the answer is the larger of these two, {largest}."
+    )
+    return figure
+
+
+def carried(ax, x, head, value):
+    """What a head brings from the pair above x to its place on the lane."""
+    end = 4.65 + 1.0 * head
+    arrow(ax, (x, 3.0), (end, 1.15), colour=BLUE)
+    side = 0.3 if x > end else -0.3
+    look = {"ha": "left" if side > 0 else "right", "va": "center", "color": BLUE}
+    ax.text((x + end) / 2 + side, 2.1, f"head {head + 1}", **look)
+    box(ax, (end - 0.45, 0.4), (0.9, 0.68), value, "norm")
+
+
+def learning_larger(errors: Mapping[str, Tensor], floor: float, window: int = 25):
+    """Errors (runs, updates) of some kinds of model, a line a training; `floor` is what a fixed sum
+    can reach."""
+    figure, axes = panels(7.0, 3.1)
+    ax = axes[0, 0]
+    looks = [(BLUE, "-"), (BLUE, ":"), (ORANGE, "-")]
+    ends = []
+    for (name, runs), (colour, style) in zip(errors.items(), looks):
+        cut = runs.shape[1] // window * window
+        means = runs[:, :cut].unflatten(1, (-1, window)).mean(dim=2)  # of each window
+        updates = range(window, cut + 1, window)
+        for run in means.tolist():
+            ax.plot(updates, run, color=colour, ls=style, lw=1.4)
+        ends.append(
+            f"{name}: {', '.join(f'{end:.3f}' for end in means[:, -1].tolist())}"
+        )
+        ax.plot([], [], color=colour, ls=style, label=name)
+    ax.axhline(floor, color=GREY, lw=1, ls="--")
+    ax.text(cut, floor * 1.08, "best fixed sum", ha="right", va="bottom", color=GREY)
+    ax.set(yscale="log", xlabel="updates", ylabel="mean squared error")
+    ax.set_xlim(0, cut)
+    ticks = [1, 0.1, 0.01, 0.001]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.legend(loc="lower left")
+    figure.alternative = f"Errors at the end of training. {'; '.join(ends)}."
+    return figure
 
 
 # One unit
@@ -46,43 +111,61 @@ def signed(value: float) -> str:
     return f"+{number(value)}" if value > 0 else number(value)
 
 
-def sorting(steps):
-    """What one unit does to pairs of numbers: [(before, hidden, written, after)]."""
-    figure, ax = canvas((-0.2, 12.6), (-1.55 * len(steps) + 0.45, 1.5), 0.58)
+def sorting(network: nn.Module, x: Tensor):
+    """What a FeedForward(2, 1) does to pairs of numbers x (pairs, 2): read, bend, write, add."""
+    figure, ax = canvas((-0.2, 14.6), (-1.55 * len(x) + 0.45, 1.9), 0.52)
+    weights = [network.W_1.weight[0].tolist(), network.W_2.weight[:, 0].tolist()]
+    read, written = (f"({', '.join(map(number, pair))})" for pair in weights)
     heads = (
-        (1.0, "on the lane", "norm"),
-        (4.55, "the unit", "feed-forward"),
-        (8.0, "writes", "feed-forward"),
-        (11.4, "on the lane", "norm"),
+        (1.0, "on the lane", "", "norm"),
+        (5.0, "the unit", f"reads with {read}", "feed-forward"),
+        (9.3, "is added", f"writes with {written}", "feed-forward"),
+        (13.4, "on the lane", "", "norm"),
     )
-    for x, text, idea in heads:
-        ax.text(x, 1.15, text, ha="center", weight="bold", color=DARK[idea])
-    said = []
-    for row, (before, hidden, written, after) in enumerate(steps):
-        y = -1.55 * row
-        pair_of_cells(ax, 1.0, y, before, "norm")
-        arrow(ax, (2.15, y), (3.3, y), colour=ORANGE)
-        look = {"weight": "bold", "size": 12} if hidden else {"color": GREY, "size": 12}
-        idea = "feed-forward" if hidden else None
-        box(ax, (3.45, y - 0.36), (2.2, 0.72), idea=idea)
-        ax.text(4.55, y, number(hidden), ha="center", va="center", zorder=9, **look)
-        arrow(ax, (5.8, y), (6.75, y), colour=ORANGE if hidden else GREY)
-        pair_of_cells(ax, 8.0, y, written, "feed-forward", signed)
-        ax.text(9.7, y, "added", ha="center", va="center", color=GREY, size=9.5)
-        pair_of_cells(ax, 11.4, y, after, "norm")
-        lists = [", ".join(map(number, values)) for values in (before, written, after)]
-        said.append(f"{lists[0]}: unit {number(hidden)}, writes {lists[1]}: {lists[2]}")
+    for place, text, below, idea in heads:
+        ax.text(place, 1.55, text, ha="center", weight="bold", color=DARK[idea])
+        ax.text(place, 0.95, below, ha="center", color=DARK[idea])
+    said = [
+        sorted_pair(ax, -1.55 * row, *states(network, pair))
+        for row, pair in enumerate(x)
+    ]
     figure.alternative = (
-        f"A pair of numbers, the unit's value, what it writes, and the sum: "
-        f"{'; '.join(said)}."
+        f"A pair of numbers, the unit, which reads with {read}, what it adds, which it "
+        f"writes with {written}, and the sum. {'; '.join(said)}."
     )
     return figure
 
 
-def pair_of_cells(ax, x, y, values, idea, text=number):
+def sorted_pair(ax, y, before, hidden, added, after):
+    """A row of `sorting`, and what it shows in words."""
+    on = "feed-forward" if hidden else None
+    colour, letters = (ORANGE, INK) if hidden else (GREY, GREY)
+    pair_of_cells(ax, 1.0, y, before, "norm")
+    arrow(ax, (2.15, y), (3.2, y), colour=colour)
+    a, b = (number(value) for value in before)
+    lead = f"max(0, {b} − {f'({a})' if before[0] < 0 else a}) = {number(hidden)}"
+    box(ax, (3.3, y - 0.36), (3.5, 0.72), lead, on, color=letters)
+    arrow(ax, (6.9, y), (8.15, y), colour=colour)
+    pair_of_cells(ax, 9.3, y, added, on, signed, color=letters)
+    plus(ax, 10.75, y, 0.2)
+    arrow(ax, (11.1, y), (12.3, y), colour=colour)
+    pair_of_cells(ax, 13.4, y, after, "norm")
+    lists = [", ".join(map(number, values)) for values in (before, added, after)]
+    return f"{lists[0]}: unit {number(hidden)}, adds {lists[1]}: {lists[2]}"
+
+
+def states(network, pair):
+    """A pair, its hidden number, what is added to it, and the sum."""
+    pair = pair.detach()
+    added = network(pair).detach()
+    hidden = network.W_1(pair).relu().item()
+    return pair.tolist(), hidden, added.tolist(), (pair + added).tolist()
+
+
+def pair_of_cells(ax, x, y, values, idea, text=number, **letters):
     """Two numbers side by side in boxes around x."""
     for shift, value in zip((-0.95, 0.05), values):
-        box(ax, (x + shift, y - 0.32), (0.9, 0.64), text(value), idea)
+        box(ax, (x + shift, y - 0.32), (0.9, 0.64), text(value), idea, **letters)
 
 
 # Kinks
@@ -179,91 +262,154 @@ def draw_kinks(networks, x, y, widths):
 def memory():
     """The network as a list of entries: what each looks for, how much, what it writes."""
     rows = 4
-    figure, ax = canvas((-0.2, 13.4), (-4.5, 1.6), 0.56)
+    figure, ax = canvas((-0.2, 16.2), (-5.6, 1.6), 0.5)
     middle = -1.4
-    box(ax, (0.0, middle - 0.36), (1.5, 0.72), "x", "norm")
+    box(ax, (0.0, middle - 0.36), (1.3, 0.72), "x", "norm")
     for column, text in (
-        (4.2, "looks for\n(key)"),
-        (7.1, "how much"),
-        (10.0, "writes\n(value)"),
+        (4.2, "looks for\n(key, bias)"),
+        (7.6, "how much\n(hidden unit)"),
+        (10.9, "writes\n(value)"),
     ):
         look = {"ha": "center", "va": "center", "weight": "bold"}
         ax.text(column, 1.0, text, color=DARK["feed-forward"], **look)
     for row in range(rows):
         y = -row * 1.0 if row < rows - 1 else -3.9
         strength = (0.0, 1.0, 0.35, 0.0)[row]
-        arrow(
-            ax, (1.6, middle), (2.3, middle), (2.3, y), (2.9, y), colour=GREY, width=0.9
-        )
+        path = (1.4, middle), (2.1, middle), (2.1, y), (2.9, y)
+        arrow(ax, *path, colour=GREY, width=0.9)
         entry(ax, y, strength, row)
-    ax.text(5.6, -2.95, "...", ha="center", va="center", size=15, color=GREY)
-    box(ax, (11.9, middle - 0.36), (1.4, 0.72), "sum", "feed-forward")
+    ax.text(7.4, -2.95, "...", ha="center", va="center", size=15, color=GREY)
+    back_to_the_lane(ax, middle)
     figure.alternative = (
         "A vector x meets the keys of many units. Each unit's match, cut off at zero, "
         "is a number: here one unit matches fully, one in part and two not at all. Each"
-        " number multiplies the unit's value, and the sum of these is what is written."
+        " number multiplies the unit's value. The sum of these and b_2 is added to x."
     )
     return figure
 
 
+def back_to_the_lane(ax, y):
+    """The end of `memory`: a bias, and the sum with what was on the lane."""
+    plus(ax, 13.1, y, 0.24)
+    ax.text(13.1, y + 0.75, "$b_2$", ha="center", color=DARK["feed-forward"])
+    ax.plot([13.1, 13.1], [y + 0.65, y + 0.24], color=ORANGE, lw=1.2, zorder=6)
+    arrow(ax, (13.4, y), (14.3, y), colour=ORANGE)
+    plus(ax, 14.6, y, 0.24)
+    lane = (0.65, y - 0.45), (0.65, -5.1), (14.6, -5.1), (14.6, y - 0.3)
+    arrow(ax, *lane, colour=IDEAS["norm"], width=2.4)
+    ax.text(7.6, -5.45, "the lane", ha="center", va="center", color=DARK["norm"])
+    arrow(ax, (14.9, y), (16.0, y), colour=IDEAS["norm"], width=2.4)
+
+
 def entry(ax, y, strength, row):
     """One unit of `memory`: key, strength, value."""
-    names = ("key 1", "key 2", "key 3", "key $d_{ff}$")
-    box(ax, (3.0, y - 0.3), (2.4, 0.6), names[row], "feed-forward")
-    ax.barh(y, 1.6, left=6.3, height=0.34, color="#f1f1f1", lw=0)
-    ax.barh(y, 1.6 * strength, left=6.3, height=0.34, color=ORANGE, lw=0)
-    arrow(ax, (5.5, y), (6.2, y), colour=GREY, width=0.9)
+    index = ("1", "2", "3", "{d_{ff}}")[row]
     on = strength > 0
+    idea, letters = ("feed-forward", INK) if on else (None, GREY)
+    text = f"$k_{index}$, $b_{index}$"
+    box(ax, (3.0, y - 0.32), (2.4, 0.64), text, idea, color=letters)
+    ax.barh(y, 1.6, left=6.8, height=0.34, color="#f1f1f1", lw=0)
+    ax.barh(y, 1.6 * strength, left=6.8, height=0.34, color=ORANGE, lw=0)
     colour = ORANGE if on else GREY
-    arrow(ax, (8.0, y), (8.7, y), colour=colour, width=0.9)
-    name = names[row].replace("key", "value")
-    idea = "feed-forward" if on else None
-    box(ax, (8.8, y - 0.3), (2.4, 0.6), name, idea, color=INK if on else GREY)
+    arrow(ax, (5.5, y), (6.7, y), colour=colour, width=0.9)
+    arrow(ax, (8.5, y), (9.6, y), colour=colour, width=0.9)
+    box(ax, (9.7, y - 0.32), (2.4, 0.64), f"$v_{index}$", idea, color=letters)
     if on:
-        arrow(ax, (11.25, y), (11.5, y), (11.5, -1.4), (11.85, -1.4), colour=ORANGE)
+        arrow(ax, (12.2, y), (12.5, y), (12.5, -1.4), (12.85, -1.4), colour=ORANGE)
+
+
+GLOSSES = {
+    "aber": "but",
+    "als": "when",
+    "angehalten": "stopped",
+    "auf": "on",
+    "Bitte": "please",
+    "das": "the",
+    "Frühstück": "breakfast",
+    "diesem": "this",
+    "mit": "with",
+    "Sch": "piece of a word",
+    "Tas": "piece of a word",
+    "sen": "piece of a word",
+    "chen": "piece of a word",
+    "dass": "that",
+    "den": "the",
+    "der": "the",
+    "Die": "the",
+    "diesen": "this",
+    "ein": "a",
+    "Eine": "a",
+    "einer": "a",
+    "half": "helped",
+    "hat": "has",
+    "nach": "after",
+    "stark": "strong",
+    "unser": "our",
+    "von": "of",
+    "vor": "before",
+    "war": "was",
+    "wenn": "if",
+    "worden": "been",
+}
 
 
 def units(rows):
-    """What units of a trained model read and write: {name: ({text: value}, {text: value})}."""
-    figure, axes = panels(7.4, 1.75 * len(rows) + 0.4, len(rows), 2)
+    """What units of a trained model read and write: {title: (words just before the unit's 100
+    strongest places, {word: points of probability that the unit brings it})}."""
+    figure, axes = panels(7.4, 1.55 * len(rows) + 0.5, len(rows), 2, sharex="col")
     said = []
     for pair, (name, (reads, writes)) in zip(axes, rows.items()):
-        writes = {word: round(value, 1) for word, value in writes.items()}
+        writes = {
+            word: round(value, 1) for word, value in writes.items() if value >= 0.05
+        }
         for ax, values, colour in zip(pair, (reads, writes), (PALE, IDEAS)):
             bars(ax, values, colour["feed-forward"])
-        pair[0].set_title(f"{name} is on after", loc="left")
-        pair[1].set_title("and makes likelier", loc="left")
-        said.append(
-            f"{name} is on after {', '.join(reads)}; writes {', '.join(writes)}."
-        )
+        pair[0].set_title(name, loc="left", weight="bold", color=DARK["feed-forward"])
+        said.append(f"{name}: after {', '.join(reads)}; brings {', '.join(writes)}.")
+    tops = [max(max(both[i].values()) for both in rows.values()) for i in (0, 1)]
+    labels = ("word before, of 100 places", "points of probability it brings")
+    for ax, top, label in zip(axes[-1], tops, labels):
+        ax.set_xlim(0, 1.15 * top)
+        ax.set_xlabel(label)
     figure.alternative = "Units of a trained model. " + " ".join(said)
     return figure
 
 
+def glossed(word):
+    """A German word with its English, where we have it."""
+    return f"{word} ({GLOSSES[word]})" if word in GLOSSES else word
+
+
 def bars(ax, values, colour):
     """Bars with their words at the left and their numbers."""
-    top = max(values.values())
     for place, value in enumerate(values.values()):
         ax.barh(place, value, height=0.62, color=colour, ec=ORANGE, lw=0.7)
-        ax.text(value + 0.03 * top, place, f"{value:g}", va="center", size=9.5)
-    ax.set_yticks(range(len(values)), list(values))
-    ax.set(xlim=(0, 1.2 * top), ylim=(len(values) - 0.4, -0.6), xticks=[])
+        ax.annotate(
+            f"{value:g}",
+            (value, place),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            size=9.5,
+        )
+    ax.set_yticks(range(len(values)), [glossed(word) for word in values])
+    ax.set(ylim=(3.6, -0.6), xticks=[])
     without_frame(ax)
 
 
-def switched_off(right, total):
-    """Sentences that still come out right: {which network is off: how many}, the whole
-    model first."""
-    figure, axes = panels(6.2, 2.7)
+def switched_off(right):
+    """Next words, of 100, that are right where a sublayer is taken away: {which, the whole model
+    first: how many}. Attentions are blue, networks orange."""
+    figure, axes = panels(6.6, 0.32 * len(right) + 0.7)
     ax = axes[0, 0]
-    for place, count in enumerate(right.values()):
-        colour = SERIES[0] if place == 0 else WARNING if count == 0 else ORANGE
-        ax.barh(place, count, height=0.6, color=colour)
-        ax.text(count + 1, place, str(count), va="center")
+    for place, (name, count) in enumerate(right.items()):
+        colour = ORANGE if "network" in name else BLUE
+        ax.barh(place, count, height=0.62, color=colour if place else SERIES[0])
+        ax.text(count + 1, place, f"{count:.0f}", va="center")
     ax.set_yticks(range(len(right)), list(right))
-    ax.set(ylim=(len(right) - 0.45, -0.55), xlim=(0, 1.1 * total), xticks=[0, total])
-    ax.set_xlabel(f"of {total} sentences, exactly right")
+    ax.set(ylim=(len(right) - 0.45, -0.55), xlim=(0, 108), xticks=[0, 50, 100])
+    ax.set_xlabel("next words that are right, of 100")
     without_frame(ax)
-    listed = ", ".join(f"{name}: {count}" for name, count in right.items())
-    figure.alternative = f"Sentences exactly right, of {total}. {listed}."
+    listed = ", ".join(f"{name}: {count:.0f}" for name, count in right.items())
+    figure.alternative = f"Next words that are right, of 100. {listed}."
     return figure
