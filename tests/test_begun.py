@@ -110,7 +110,9 @@ def test_a_figure_of_ones_own_is_watched(files, trained, tmp_path, capsys):
         **files, folder=tmp_path / "run", init=trained, held_out=2, training=settings
     )
     mistyped = replace(e, training=replace(e.training, monitor="exact_score"))
-    with pytest.raises(ValueError, match="'exact_score', and validate gives .*bleu"):
+    with pytest.raises(
+        ValueError, match="'exact_score', and what is measured is .*bleu"
+    ):
         run_experiment(mistyped)
     assert not (tmp_path / "run").exists()
     run_experiment(e, validate=exact)

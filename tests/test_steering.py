@@ -241,7 +241,7 @@ def test_best_weights_that_were_not_kept(tmp_path):
 
 def test_a_figure_that_is_not_measured(tmp_path):
     config = dataclasses.replace(BRIEF, monitor="accuracy", patience=2)
-    said = "monitor watches 'accuracy', and validate gives .*bleu"
+    said = "monitor watches 'accuracy', and what is measured is .*bleu"
     with pytest.raises(ValueError, match=said):
         train(model_of(), PAIRS, config, tmp_path, figures("bleu", [1.0]))
     assert (tmp_path / "checkpoint.safetensors").is_file()

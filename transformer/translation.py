@@ -34,7 +34,6 @@ import re
 
 # %% tags=["active-ipynb"]
 # import copy
-# import math
 # import os
 # import sys
 # from collections import Counter
@@ -476,7 +475,7 @@ TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
 #
 # ```python
 # def most_right(feminine, masculine):
-#     lines = [*feminine.tolist(), *masculine.tolist(), math.inf]  # where the line may fall
+#     lines = [*feminine.tolist(), *masculine.tolist(), float("inf")]  # where the line may fall
 #     return max(
 #         int((feminine >= line).sum() + (masculine < line).sum()) for line in lines
 #     )
