@@ -367,7 +367,7 @@ def lessons(pairs, held_out, n):
 #
 # Two questions are left. Where does the model read the gender, at the English owner or at the *Die* that it has just written? And where does the prejudice come from? Not from the frequencies alone: twice as many *sein* are worth 0.7 in logits, and the field had to move by more than 2. We have not followed either.
 #
-# One feminine owner is far to the left in both rows, the duck. Is she a failure? Ask the model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Its *seinen* is right.
+# In the upper row one feminine owner is far to the left, the duck. Is she a failure? Ask the untaught model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Its *seinen* is right.
 #
 # And our cats?
 
