@@ -183,10 +183,15 @@ def test_train(trained):
     assert model.config == expected and tokenizer.vocab_size == 300
 
 
-def test_the_model_is_the_average_of_the_last_checkpoints(trained):
-    average = average_checkpoints(sorted((trained / "weights").iterdir()))
-    for name, parameter in pretrained.load_model(trained).named_parameters():
-        assert torch.equal(parameter, average[name])
+def test_the_model_is_the_average_of_the_last_checkpoints_or_the_last(trained):
+    """Whichever validates better: see tests/test_runs.py."""
+    kept = sorted((trained / "weights").iterdir())
+    both = [average_checkpoints(kept), average_checkpoints(kept[-1:])]
+    model = dict(pretrained.load_model(trained).named_parameters())
+    assert any(
+        all(torch.equal(p, weights[name]) for name, p in model.items())
+        for weights in both
+    )
 
 
 def test_an_interrupted_run_ends_like_a_whole_one(

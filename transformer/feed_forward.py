@@ -89,8 +89,11 @@ from torch import Tensor, nn
 #         if self.network:
 #             x = x + self.network(x)
 #         return self.read(x)[:, 0, 0]
-#
-#
+
+# %% [markdown]
+# Each update of a training takes 64 queries. The data are as in chapter 4: a query is two names side by side, and a pair is a name, its number, and zeros up to the same width.
+
+# %% tags=["active-ipynb"]
 # names = torch.randn(32, 16)  # a stock of names, of which each input has six
 #
 #
@@ -98,7 +101,6 @@ from torch import Tensor, nn
 #     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 #     errors = []
 #     for _ in range(updates):
-#         # 64 queries of two names, six pairs for each, and the two numbers asked for
 #         query, pairs, numbers, _ = toys.ask_for_two(names, count=64)
 #         error = (model(query, pairs) - numbers.amax(dim=1)).square().mean()
 #         optimizer.zero_grad()
@@ -116,8 +118,11 @@ from torch import Tensor, nn
 #         models.append(model)
 #         errors.append(train(model))
 #     return models, torch.tensor(errors)
-#
-#
+
+# %% [markdown]
+# We train three models of each kind: two heads alone, and two heads that two more heads follow.
+
+# %% tags=["active-ipynb"]
 # def four_heads():
 #     return Larger(more_heads=MultiHeadAttention(32, h=2))
 #
@@ -131,7 +136,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # Each number is one training, and is the mean error of its last 100 updates. We expected 0.18, and got less. How? Our proof held the shares fixed, and the shares of attention depend on the words. The number beside a name is a part of its word, so it can have a say in the key, and the pair with the larger number can get the larger share. Attention *leans* towards the larger number, by the softmax that makes its shares.
 #
-# But leaning is not choosing. Most of the error is still there, and two more heads, with twice the parameters, have not removed it. The reason is that one score has two jobs. It must find the right names among six, and it must weigh their numbers. If the numbers count for little, the head hardly leans. If they count for much, a large number with the wrong name gets in. (With scores chosen by hand the two jobs can be balanced quite well, as exercise 3 shows. Training is slow to find that balance.)
+# But leaning is not choosing. Most of the error is still there, and two more heads, with twice the parameters, have not removed it. One score has two jobs here. It must find the right names among six, and it must weigh their numbers. If the numbers count for little, the head hardly leans. If they count for much, a large number with the wrong name gets in. (With scores chosen by hand the two jobs can be balanced quite well, as exercise 3 shows. Training is slow to find that balance.)
 #
 # And attention can lean only while the two numbers are in *different* words. Once both are on one lane, there is nothing left to share out: a word that looks at itself alone gives itself the weight 1, and what comes out is $x W_V W_O$, a fixed sum. What a word needs by now is a bend of its own.
 
@@ -373,7 +378,7 @@ class FeedForward(nn.Module):
 # )
 
 # %% [markdown]
-# Unit 213's five commonest words make up more than half of its places. In the middle of all units it is 24, where chance alone gives 22. So most units are not tied to the word before. They answer to mixtures for which we have no name, or to things that the layers below have worked out, as unit 488 does. "Memory" is a good way to read equation 2, but not a dictionary that you could print.
+# Unit 213's five commonest words make up more than half of its places. In the middle of all units it is 24, where chance alone gives 21. So most units are not tied to the word before. They answer to mixtures for which we have no name, or to things that the layers below have worked out, as unit 488 does. "Memory" is a good way to read equation 2, but not a dictionary that you could print.
 
 # %% [markdown]
 # ## What breaks without it?
