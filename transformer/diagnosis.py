@@ -115,7 +115,7 @@ def training(model, batch, updates, loss=loss_of):
 # views.patients({"model 1": losses["healthy"], "model 2": losses["Ada"]})
 
 # %% [markdown]
-# *Every update has dates that were never seen before, so that these losses are as honest as held-out ones. The lower curve learns faster and ends lower.*
+# *Every update draws its dates anew, though a day without a year comes back some ten times. The lower curve learns faster and ends lower.*
 #
 # Which one would you send to the doctor? Let both write dates by themselves.
 
@@ -350,7 +350,7 @@ def padding_moves(model, source, read):
 #
 # ### A plateau is a measurement
 #
-# Ben and Cleo could have been told apart without any instrument, by the height at which their losses come to rest. There are 12 · 28 days and 100 years in our dates. Whoever knows the calendar and not the date pays $\ln(12 \cdot 28)$ nats for a day, and $\ln 100$ more for a year. With the end marks a pair of answers, one without and one with its year, has 5 + 7 tokens. Whoever does not even know whether there is a year pays $\ln 2$ more for each answer.
+# Ben and Cleo could be told apart without any instrument, by the height that their losses cannot pass. There are 12 · 28 days and 100 years in our dates. Whoever knows the calendar and not the date pays $\ln(12 \cdot 28)$ nats for a day, and $\ln 100$ more for a year. With the end marks a pair of answers, one without and one with its year, has 5 + 7 tokens. Whoever does not even know whether there is a year pays $\ln 2$ more for each answer.
 
 # %% tags=["active-ipynb"]
 # day, year = math.log(12 * 28), math.log(100)
@@ -362,14 +362,14 @@ def padding_moves(model, source, read):
 # views.patients(curves, floors)
 
 # %% [markdown]
-# *Ben's curve sinks towards the upper dashed line, and Cleo's towards the lower one. Without a word of the source neither can pass its line.*
+# *The dashed lines are bounds, Ben's above and Cleo's below: without a word of the source neither loss can pass its line. In these few updates neither has come to rest.*
 #
 # Work out such a line for a task of your own. What does it cost to know how your targets look in general, and nothing of the source? If a loss comes to rest above this line, ask first whether the source arrives.
 
 # %% [markdown]
 # ## Pulse and temperature
 #
-# Two quick tests belong to every examination, and both are known from chapter 14. A model that has learned nothing should not know anything: its **first loss** is near that of a guess, $\ln V$, or some nats above it, if one matrix both reads and writes the tokens. And it should be able to learn eight dates **by heart**. Here they are with the three instruments in one function, for any model of this page.
+# Two quick tests belong to every examination, and both are known from chapter 14. A model that has learned nothing should not know anything: its **first loss** is near that of a guess, $\ln V$, or some nats above it, if one matrix both reads and writes the tokens. And it should be able to learn a batch of two dates **by heart**. Here they are with the three instruments in one function, for any model of this page.
 
 
 # %%
@@ -427,7 +427,7 @@ def examine(model, loss=loss_of):
 # %% [markdown]
 # ## The whole examination in one call
 #
-# Our instruments know the dates, and twenty kinds of disease are more than six. The package has a complete examination for *any* callable `model(source, target)` that gives scores: yours, `nn.Transformer`'s, or one of the library transformers. It needs no corpus, and makes up its own sentences. Here it is with Cleo. (`learn=False` leaves out the part in which it trains the patient, which takes up to a minute.)
+# Our instruments know the dates, and there are more kinds of disease than six. The package has a complete examination for *any* callable `model(source, target)` that gives scores: yours, `nn.Transformer`'s, or one of the library transformers. It needs no corpus, and makes up its own sentences. Here it is with Cleo. (`learn=False` leaves out the part in which it trains the patient, which takes up to a minute.)
 
 # %% tags=["active-ipynb"]
 # report = transformer.checkup(museum.exhibit("Cleo")["model"], learn=False)
@@ -958,7 +958,7 @@ def examine(model, loss=loss_of):
 # 5 is "future", 7 is "gradients", 9 is "order" (and the padding moves, too), 13 is "neighbours", 15 is "output".
 # </details>
 #
-# **4. To think about.** A colleague wants to save time: "I examine the *trained* model, and only if its loss looks strange." Find a patient on this page for whom this is too late, and one for whom an examination before training would have shown nothing.
+# **4. To think about.** A colleague wants to save time: "I examine the *trained* model, and only if its loss looks strange." Find a patient in this book for whom this is too late, and one for whom an examination before training would have shown nothing.
 #
 # <details><summary>Answer</summary>
 #
