@@ -348,7 +348,7 @@ def padding_moves(model, source, read):
 #
 # Masks of the wrong sense have stood in a tutorial of the library itself ([pytorch/tutorials#719](https://github.com/pytorch/tutorials/issues/719)).
 #
-# ### A plateau is a measurement
+# ### What a loss cannot pass
 #
 # Ben and Cleo could be told apart without any instrument, by the height that their losses cannot pass. There are 12 · 28 days and 100 years in our dates. Whoever knows the calendar and not the date pays $\ln(12 \cdot 28)$ nats for a day, and $\ln 100$ more for a year. With the end marks a pair of answers, one without and one with its year, has 5 + 7 tokens. Whoever does not even know whether there is a year pays $\ln 2$ more for each answer.
 
@@ -425,6 +425,8 @@ def examine(model, loss=loss_of):
 # print("each patient is found before its first update")
 
 # %% [markdown]
+# Read the table by column. Later tokens move Ada's scores, no source moves Ben's, and padding moves Cleo's. Cleo's zero in the row of sources is her own disease once more: the sources of this examination are equally long and have no padding, and her mask lets her read nothing else. The last row tells the healthy model from nobody here, because two dates are few enough for anybody; it catches models that cannot learn at all.
+#
 # ## The whole examination in one call
 #
 # Our instruments know the dates, and there are more kinds of disease than six. The package has a complete examination for *any* callable `model(source, target)` that gives scores: yours, `nn.Transformer`'s, or one of the library transformers. It needs no corpus, and makes up its own sentences. Here it is with Cleo. (`learn=False` leaves out the part in which it trains the patient, which takes up to a minute.)
