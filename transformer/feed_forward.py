@@ -138,7 +138,7 @@ from torch import Tensor, nn
 #
 # But leaning is not choosing. Most of the error is still there, and two more heads, with twice the parameters, have not removed it. One score has two jobs here. It must find the right names among six, and it must weigh their numbers. If the numbers count for little, the head hardly leans. If they count for much, a large number with the wrong name gets in. (With scores chosen by hand the two jobs can be balanced quite well, as exercise 3 shows. Training is slow to find that balance.)
 #
-# And attention can lean only while the two numbers are in *different* words. Once both are on one lane, there is nothing left to share out: a word that looks at itself alone gives itself the weight 1, and what comes out is $x W_V W_O$, a fixed sum. What a word needs by now is a bend of its own.
+# And attention can lean only while the two numbers are in *different* words. Once both are on one lane, there is little left to share out: a word that looks at itself alone, for example, gives itself the weight 1, and what comes out is $x W_V W_O$, a fixed sum. What a word needs by now is a bend of its own.
 
 # %% [markdown]
 # ## One bend is enough
@@ -358,7 +358,7 @@ class FeedForward(nn.Module):
 #
 # Unit 50 is on where a new clause begins, after "when", "but", "if" and "that", and it writes *der* and *ein*, "the" and "a" before a masculine subject. Unit 213 is on after prepositions, and writes articles in the forms that German has after prepositions. Unit 488 brings the comma. The words before its places have little in common, so it hardly reads the word before: what it reads, the layers below must have put on the lane. Unit 364 does two jobs. At the start of a sentence it writes *Die*, and after words such as *worden*, "been", it writes the full stop.
 #
-# So the four units at the top can be read as rules. None of them decides alone. Even the strongest brings 7 points, and the other units have to bring the rest. And the unit in the middle? We have no name for what it does: it brings no word even half a point.
+# So of the four units at the top one or two can be read as rules, unit 213 best of all. None of them decides alone. Even the strongest brings 7 points, and the other units have to bring the rest. And the unit in the middle? We have no name for what it does: it brings no word even half a point.
 #
 # The left column could deceive us, because some words are frequent before *any* place. How many of 100 places follow one of only five words, for a unit, and for places drawn at random?
 
@@ -430,7 +430,7 @@ class FeedForward(nn.Module):
 #     print(f"{part:18}{german[:58]}")
 
 # %% [markdown]
-# The failures are of two kinds. Without the cross-attention of the last layer the German is still mostly German, and it ends. But it is another sentence: "luckily", then a word that does not exist, then "wrote the doctor". What the source says has not arrived. Without a network in the decoder it has arrived, and the model cannot make a next word of it. It says *geduldig*, "patiently", again and again, or it reaches the last word and cannot stop. The attention had brought the right things, and what was missing was the step from "this has just been said" to what comes next.
+# The failures are of two kinds. Without the cross-attention of the last layer the German is still mostly German, and it ends. But it is another sentence: "luckily", then a word that does not exist, then "wrote the doctor". What the source says has not arrived. Without a network in the decoder it has arrived. But the model says *geduldig*, "patiently", again and again, or it writes the whole sentence and cannot stop. In this sentence, at least, what is missing is the step from "this has just been said" to what comes next.
 #
 # Be careful with the conclusion, though. The encoder's networks are hardly missed, so the work is not divided as cleanly everywhere. And this model was trained with all its parts: one that had to do without might have found another way.
 #
