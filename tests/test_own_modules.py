@@ -71,7 +71,10 @@ def test_a_model_a_corpus_a_recipe_and_a_schedule_of_ones_own(own):
     assert said.returncode == 0, said.stderr
     without = run(own, "translate", "A cat.", "--folder", "run")
     assert without.returncode == 2
-    assert "import the module that registers it first (--import)" in without.stderr
+    assert (
+        "import the module that registers it first (on the command line --import)"
+        in without.stderr
+    )
     again = run(own, "train", "--resume", "--folder", "run", "--updates", "3")
     assert again.returncode == 2
     assert "--import" in again.stderr

@@ -112,7 +112,7 @@ def test_white_space_of_a_streamed_sentence_is_normalised(bundled):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (([SHORT],), "number 1 is a list"),
+        (([SHORT],), "sentence must be one string, not"),
         (("word " * 2000,), "sentence 1 has .* tokens, more than the model's 1024"),
         ((SHORT, -1), "extra must be at least 0"),
         ((SHORT, 50, -1), "deadline must be seconds"),

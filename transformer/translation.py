@@ -349,7 +349,7 @@ def lessons(pairs, held_out, n):
 # drawn.leanings(leans, FEMININE.split(), MASCULINE.split())
 
 # %% [markdown]
-# *Each dot is an owner, and to the right of the line* ihren *wins: before the lessons most feminine nouns are already to the right of the masculine ones, but no noun has crossed the line.*
+# *Each dot is an owner, and right of the line the feminine possessive wins: before the lessons most feminine nouns are already to the right of the masculine ones, but no noun has crossed the line.*
 
 # %% tags=["active-ipynb"]
 # def middle(when, nouns):
