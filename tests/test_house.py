@@ -170,19 +170,34 @@ def strings(tree):
             yield from ((node.lineno, name) for name in names if name in MODULES)
 
 
+@cache
+def latest_chapter(name, above=()):
+    """The highest number among the chapters that a module needs, directly or through others."""
+    if name in NUMBER:
+        return NUMBER[name]
+    if name not in MODULES or name in above:
+        return 0
+    tree = ast.parse(MODULES[name].read_text(encoding="utf8"))
+    needed = (target for _, target in imports(tree, name))
+    return max((latest_chapter(n, (*above, name)) for n in needed), default=0)
+
+
 # The rules
 
 
 def direction_of_cells():
-    """A notebook's cells import what its chapter builds on, the front door, views and teaching, and
-    in 09, 11, 16 and from 17 on the engine; a page of evidence imports its chapter, too."""
+    """A notebook's cells import what its chapter builds on, the front door, views and what of
+    teaching needs no later chapter, and in 09, 11, 16 and from 17 on the engine; a page of evidence
+    imports its chapter, too."""
     for notebook in PAGES:
         number = int(notebook.name[:2])
         if pairs.is_evidence(notebook):
             number = max(17, number + 1)
         for cell in code_cells(notebook):
             for _, target in imports(tree_of(cell)):
-                free = outermost(target) in ("__init__", "views", "teaching")
+                free = outermost(target) in ("__init__", "views")
+                if outermost(target) == "teaching":
+                    free = latest_chapter(target) <= number
                 beyond = goes_beyond(
                     target, 17 if shows_engine(target, number) else number
                 )

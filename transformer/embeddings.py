@@ -231,19 +231,20 @@ class Projection(nn.Module):
 # To see them apart, we give a copy of the model three matrices that are equal, and ask for the gradient of each:
 
 # %% tags=["active-ipynb"]
-# def by_job(model, batch):
+# def by_job(model, source, target):
 #     """The gradients of the matrix as it reads English, reads German, writes German."""
 #     model = copy.deepcopy(model)
 #     model.target_embedding = copy.deepcopy(model.embedding)
 #     model.output = copy.deepcopy(model.output)
-#     logits = model(batch.source, batch.decoder_input).flatten(0, 1)
-#     loss = F.cross_entropy(logits, batch.gold.flatten(), ignore_index=tokenizer.pad_id)
+#     read, right = target[:, :-1], target[:, 1:].flatten()
+#     logits = model(source, read).flatten(0, 1)
+#     loss = F.cross_entropy(logits, right, ignore_index=tokenizer.pad_id)
 #     jobs = (model.embedding, model.target_embedding, model.output)
 #     return torch.autograd.grad(loss, [job.weight for job in jobs])
 #
 #
 # untrained = Transformer(model.config)  # every row is random
-# gradients = by_job(untrained, pairs_with("", tokenizer, count=300))
+# gradients = by_job(untrained, *pairs_with("", tokenizer, count=300))
 # words = {word: row(word) for word in ("cat", "dog", "Katze", "hat")}
 # views.jobs(gradients, words)
 
@@ -270,7 +271,7 @@ class Projection(nn.Module):
 #
 # When the encoder reads "cat", everything that the decoder writes afterwards depends on the row. And a cat in the English changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. If you play with a cat, it is *mit der Katze*, and with a dog it is *mit dem Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through the whole model, down to the row that could have told.
 #
-# We can watch it. We make the translator forget the gender of one noun: its row goes to the middle, where no heap is. Then we show it ten sentences with that noun, and compute the next step of training for the row. Where will it point?
+# We can watch it. We make the translator forget one noun: its row goes to the middle of all nouns, where no heap is. The gradient must then bring back which noun it was, and its gender with it. (Of the hat, which the decoder reads, too, we look at the encoder's job and at the pushes alone.) Then we show it ten sentences with that noun, and compute the next step of training for the row. Where will it point?
 
 # %% tags=["active-ipynb"]
 # means = {
@@ -284,7 +285,7 @@ class Projection(nn.Module):
 #     """How reading and writing would move a noun's row that has forgotten its gender."""
 #     forgetful = copy.deepcopy(model)
 #     forgetful.embedding.weight.data[row(noun)] = middle
-#     reads, _, writes = by_job(forgetful, pairs_with(noun, tokenizer, count=10))
+#     reads, _, writes = by_job(forgetful, *pairs_with(noun, tokenizer, count=10))
 #     return -reads[row(noun)], -writes[row(noun)]
 #
 #

@@ -7,9 +7,12 @@ import re
 from functools import cache
 from itertools import islice
 
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
 from transformer.corpora import read_corpus
 from transformer.corpora.tokenizer import Tokenizer
-from transformer.data import Batch, collate, encode_pairs
 
 
 def split(lists: dict[str, str]) -> dict[str, list[str]]:
@@ -63,8 +66,19 @@ def training_pairs() -> list[tuple[str, str]]:
     return read_corpus("bundled", "train")
 
 
-def pairs_with(word: str, tokenizer: Tokenizer, count: int = 10) -> Batch:
-    """The first training pairs whose English has a word; the first of all for ""."""
+def pairs_with(word: str, tokenizer: Tokenizer, count: int = 10) -> list[Tensor]:
+    """The first training pairs whose English has a word, the first of all for "": ids of sources
+    (count, S), with the end mark, and of targets (count, T), with both marks, padded."""
     has = re.compile(rf"\b{word}\b")
     pairs = (pair for pair in training_pairs() if has.search(pair[0]))
-    return collate(encode_pairs(tokenizer, list(islice(pairs, count))))
+    begin = ([], [tokenizer.bos_id])
+    return [
+        pad_sequence(
+            [torch.tensor([*first, *ids, tokenizer.eos_id]) for ids in side],
+            batch_first=True,
+            padding_value=tokenizer.pad_id,
+        )
+        for first, side in zip(
+            begin, map(tokenizer.encode_all, zip(*islice(pairs, count)))
+        )
+    ]
