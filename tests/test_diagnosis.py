@@ -160,18 +160,18 @@ def test_no_such_exhibit(number):
 
 
 def test_rooms_and_patients_are_of_the_museum():
-    names = [*rooms.ROOMS, *rooms.PATIENTS.values()]
+    names = [*rooms.NUMBERED, *rooms.PATIENTS.values()]
     assert len(set(names)) == len(names)
     assert set(names) <= set(EXHIBITS)
-    assert set(TRAINED) <= set(rooms.ROOMS)
+    assert set(TRAINED) <= set(rooms.NUMBERED)
     assert {row["model"] for row in read_rows("museum")} == {"healthy", *TRAINED}
 
 
 def test_the_page_shows_every_exhibit_with_its_report(page):
     text = "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
     folds = re.findall(r"\*\*Exhibit (\d+): .*?</details>", text, re.DOTALL)
-    assert list(map(int, folds)) == list(range(1, len(rooms.ROOMS) + 1))
-    for number, name in enumerate(rooms.ROOMS, 1):
+    assert list(map(int, folds)) == list(range(1, len(rooms.NUMBERED) + 1))
+    for number, name in enumerate(rooms.NUMBERED, 1):
         shown = re.search(rf"\*\*Exhibit {number}: .*?</details>", text, re.DOTALL)[0]
         known = EXHIBITS[name]
         assert f"Reported in [{known.report}]({known.address})." in shown, name

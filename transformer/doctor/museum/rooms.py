@@ -9,48 +9,55 @@ PATIENTS = {  # the three that the chapter works through
     "Ben": "own-memory",
     "Cleo": "wrong-sense",
 }
-ROOMS = (
-    # too good to be true
-    "not-shifted",
-    "wrong-triangle",
-    "padding-in-loss",
-    "mask-off-in-training",
-    "norm-over-positions",
-    # fluent, and about something else
-    "empty-memory",
-    "encoder-cut-off",
-    "no-positions",
-    "one-position",
-    # it depends on the company
-    "memory-unmasked",
-    "heads-and-batch",
-    "softmax-over-batch",
-    "batch-as-time",
-    "dropout-always",
-    # it hardly moves
-    "softmax-twice",
-    "relu-on-logits",
-    "wide-embedding",
-    "plain-list",
-    # it worked yesterday
-    "padded-row",
-    "half-overflow",
-    "log-of-zero",
-    # it works, and yet
-    "one-layer-twice",
-    "scale-of-model",
-    "mean-of-means",
-)
+ROOMS = {
+    "too good to be true": (
+        "not-shifted",
+        "wrong-triangle",
+        "padding-in-loss",
+        "mask-off-in-training",
+        "norm-over-positions",
+    ),
+    "fluent, and about something else": (
+        "empty-memory",
+        "encoder-cut-off",
+        "no-positions",
+        "one-position",
+    ),
+    "it depends on the company": (
+        "memory-unmasked",
+        "heads-and-batch",
+        "softmax-over-batch",
+        "batch-as-time",
+        "dropout-always",
+    ),
+    "it hardly moves": (
+        "softmax-twice",
+        "relu-on-logits",
+        "wide-embedding",
+        "plain-list",
+    ),
+    "it worked yesterday": (
+        "padded-row",
+        "half-overflow",
+        "log-of-zero",
+    ),
+    "it works, and yet": (
+        "one-layer-twice",
+        "scale-of-model",
+        "mean-of-means",
+    ),
+}
+NUMBERED = tuple(name for room in ROOMS.values() for name in room)  # from 1 on
 
 
 def name_of(number: int | str) -> str:
     """The exhibit behind a number or a patient's name; ValueError where there is none."""
     if number in PATIENTS:
         return PATIENTS[str(number)]
-    if isinstance(number, int) and 1 <= number <= len(ROOMS):
-        return ROOMS[number - 1]
+    if isinstance(number, int) and 1 <= number <= len(NUMBERED):
+        return NUMBERED[number - 1]
     raise ValueError(
-        f"there is no exhibit {number!r}: they have the numbers 1 to {len(ROOMS)}, and "
+        f"there is no exhibit {number!r}: they have the numbers 1 to {len(NUMBERED)}, and "
         f'the names {", ".join(PATIENTS)} and "healthy"'
     )
 
