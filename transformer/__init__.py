@@ -20,7 +20,7 @@ A chapter has the plainest form of what it teaches. The names below are the fron
 the engine's strong forms: `from transformer import load, translate`; `help(translate)` has the rest.
 
     translate         load, save, translate, translate_n_best, stream, align, About
-    train             Experiment, run_experiment, TrainingConfig, train, Interrupted
+    train             Experiment, run_experiment, TrainingConfig, train
     data              Tokenizer, encode_pairs, read_corpus, register_corpus
     score             bleu, evaluate
     build             Transformer, TransformerConfig, Parts, MultiHeadAttention, register
@@ -48,7 +48,6 @@ HOMES = {
     "models.families": ["register"],
     "models.maps": ["attention_maps"],
     "models.pretrained": ["load", "save"],
-    "core.interrupt": ["Interrupted"],
     "core.protocol": ["About"],
     "core.scores": ["bleu"],
     "models.lens": ["logit_lens"],

@@ -1,6 +1,5 @@
 """The front door as editors and type checkers see it."""
 
-from transformer.core.interrupt import Interrupted as Interrupted
 from transformer.core.protocol import About as About
 from transformer.core.scores import bleu as bleu
 from transformer.corpora import read_corpus as read_corpus

@@ -87,9 +87,8 @@ def score_with(
         resamples = 0
         result = metric.corpus_score(hypotheses, [references], n_bootstrap=0)
     margin = float(result._ci) if resamples else None
-    # equal texts come to a hair above 100 there
-    score = min(float(result.score), 100.0) if result.score < 100.001 else result.score
-    return Score(float(score), str(metric.get_signature()), margin)
+    score = round(float(result.score), 10)  # equal texts come to a hair above 100
+    return Score(score, str(metric.get_signature()), margin)
 
 
 # Languages whose words sacreBLEU finds by a tokenizer of its own, by ISO 639's codes

@@ -17,9 +17,8 @@ def ties_of(model: nn.Module) -> list[list[str]]:
     return [group for group in names.values() if len(group) > 1]
 
 
-Ties = list[
-    list[tuple[str, nn.Module]]
-]  # a parameter's names, and the modules that own it
+# of each parameter that has several: its names, and the modules that own it
+Ties = list[list[tuple[str, nn.Module]]]
 
 
 def owner(model: nn.Module, name: str) -> nn.Module:
@@ -31,14 +30,11 @@ def still_tied(ties: Ties, model: nn.Module) -> list[list[str]]:
     """The names of each parameter that had several, without those of a module that another one
     has replaced since, such as the output of a classifier."""
     modules = dict(model.named_modules(remove_duplicate=False))
-    groups = (
-        [
-            name
-            for name, module in group
-            if modules.get(name.rpartition(".")[0]) is module
-        ]
-        for group in ties
-    )
+
+    def kept(name: str, module: nn.Module) -> bool:
+        return modules.get(name.rpartition(".")[0]) is module
+
+    groups = [[name for name, module in g if kept(name, module)] for g in ties]
     return [group for group in groups if len(group) > 1]
 
 

@@ -22,7 +22,8 @@ def fingerprint(weight):
     its bits by rows, and its first row.
 
     torch's own counter of changes, `_version`, does not move where a fused optimizer, or code
-    that writes past autograd, changes a weight. Reading a weight once takes about a seventh of the time of laying it out.
+    that writes past autograd, changes a weight. Reading a weight once takes about a seventh of the
+    time of laying it out.
     """
     weight = weight.detach()
     in_pairs = (

@@ -264,8 +264,8 @@ def read_config(path: Path) -> tuple:
     if not known:
         raise ValueError(
             f"the model in {path.parent} is of the family {saved['kind']!r}, which is not "
-            "registered: import the module that registers it first (on the command line --import); known are "
-            f"{', '.join(registered())}"
+            "registered: import the module that registers it first (on the command line "
+            f"--import); known are {', '.join(registered())}"
         )
     try:
         config = family_named(saved["kind"]).config

@@ -62,9 +62,8 @@ class Experiment:
     compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
     model: Any = None  # a configuration, or what to change in the recipe's
     training: TrainingConfig = None  # type: ignore[assignment]  # the same
-    limits: Limits | None = field(
-        default=None, repr=False
-    )  # what is planned for own files, and what is not
+    # what is planned for own files, and what is not
+    limits: Limits | None = field(default=None, repr=False)
     given: "Given" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):

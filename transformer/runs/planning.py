@@ -81,8 +81,8 @@ class Limits:
 
     settle(model, training): both with what the options set; overrides: the settings of training
     among these; fixed_size: whether they name the model's size; trained: whether it has been trained
-    before, with which tokenizer. probe and least: tokens of the batches that are timed, and of the smallest ones; a size's
-    own where they are None.
+    before, with which tokenizer. probe and least: tokens of the batches that are timed, and of the
+    smallest ones; a size's own where they are None.
     """
 
     settle: Callable = as_it_is
@@ -118,8 +118,11 @@ def trial(
     sample: list,
     tokenizer: Tokenizer | None = None,
 ) -> Trial:
-    """A `Trial`, with a vocabulary of the sample where there is no tokenizer. ValueError for a model too large for the machine, and where all pairs of the sample are
-    longer than its positions."""
+    """A `Trial`, with a vocabulary of the sample where there is no tokenizer.
+
+    ValueError for a model too large for the machine, and where all pairs of the sample are longer
+    than its positions.
+    """
     check_memory(model)
     if tokenizer is None:
         texts = (text for pair in sample for text in pair)

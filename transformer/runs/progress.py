@@ -148,9 +148,8 @@ class Progress:
     tokens: int = 0  # real target tokens seen
     seconds: float = 0.0
     rate: float = 0.0  # of the last update
-    loss: float | None = (
-        None  # of the last update; None before, and where it was skipped
-    )
+    # of the last update; None before, and where it was skipped
+    loss: float | None = None
     skipped: int = 0  # updates whose gradient was not a number
     skipped_in_a_row: int = 0
     scaler: dict = field(

@@ -421,8 +421,8 @@ def run_experiment(
     the files, source, target.
 
     Started by torchrun, each process calls it. Returns the experiment as it was run, in the first of them.
-    Raises ValueError or OSError for data, settings or a folder that cannot be used, `Interrupted`
-    after Ctrl-C.
+    Raises ValueError or OSError for data, settings or a folder that cannot be used, Interrupted
+    (of `transformer.core.interrupt`) after Ctrl-C.
     """
     e = checked(e, task, validate, callbacks)
     with process_group(choose_device(e.device)) as device, ExitStack() as stack:

@@ -468,8 +468,9 @@ def train(
 
         train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
 
-    Raises `Interrupted` after Ctrl-C before the last update, and ValueError for pairs or a folder that
-    do not fit, and where training diverges. Torch's generators are left as they were found.
+    Raises Interrupted (of `transformer.core.interrupt`) after Ctrl-C before the last update, and
+    ValueError for pairs or a folder that do not fit, and where training diverges. Torch's generators
+    are left as they were found.
     Started by torchrun, each process calls it with the same arguments, whose model is brought to
     the process's GPU; all get the log and the weights, and the first alone validates, saves and
     calls back.
