@@ -275,7 +275,7 @@ def with_its(pairs):
 # print(Counter(stem(german) for _, german in its))
 
 # %% [markdown]
-# The grammar behind the little model asks the question in every tenth sentence. Tatoeba's volunteers ask it in 179 of their 161,852 ([evidence 16.9](evidence/16_translation.ipynb)). In both corpora *sein* is about twice as frequent as *ihr*. The little model has met the question in a tenth of its sentences, and our model in a thousandth.
+# The grammar behind the little model asks the question in every tenth sentence. Tatoeba's volunteers ask it in 179 of their 161,852 ([evidence 16.9](evidence/16_translation.ipynb)). In both corpora *sein* is about twice as frequent as *ihr*, so both models could learn the commoner answer. But our model has hardly ever been asked.
 #
 # That sounds convincing, but it is only a story until we test it. If a lack of lessons is the reason, a few lessons should help. So we take 400 of the grammar's sentences, half of them with *ihr* and half with *sein*, and go on training for 60 updates, less than a minute. We ask about owners that are in none of the lessons: thirteen whose German is feminine and thirteen whose German is masculine.
 
