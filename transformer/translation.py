@@ -298,22 +298,21 @@ def lessons(pairs, held_out, n):
 
 
 # %% tags=["active-ipynb"]
-# def right_stems(model):
-#     found = {}
-#     for nouns, wanted in (FEMININE, "ihr"), (MASCULINE, "sein"):
-#         english = [f"The {noun} lost its ball." for noun in nouns.split()]
-#         stems = [stem(german) for german in translate(model, its_tokenizer, english)]
-#         found[wanted] = f"{stems.count(wanted)} of {len(stems)}"
-#     return found
-#
-#
 # untaught = copy.deepcopy(model)
-# held_out = {*FEMININE.split(), *MASCULINE.split()}
-# taught = encode_pairs(its_tokenizer, lessons(pairs, held_out, n=200))
+# nouns = [*FEMININE.split(), *MASCULINE.split()]
+# taught = encode_pairs(its_tokenizer, lessons(pairs, set(nouns), n=200))
 # settings = TrainingConfig(updates=60, batch_tokens=600, warmup=10, lr_scale=0.03)
 # train(model, taught, settings)
-# for name, which in {"before": untaught, "after": model}.items():
-#     print(name, right_stems(which))
+#
+# english = [f"The {noun} lost its ball." for noun in nouns]
+# german = {}
+# for when, which in {"before": untaught, "after": model}.items():
+#     german[when] = translate(which, its_tokenizer, english)
+#     stems = [stem(sentence) for sentence in german[when]]
+#     feminine, masculine = stems[:13].count("ihr"), stems[13:].count("sein")
+#     print(
+#         f"{when}: {feminine} of 13 feminine owners right, {masculine} of 13 masculine"
+#     )
 
 # %% [markdown]
 # Before the lessons every owner was treated as masculine. Now most of the feminine owners get *ihren*, and the masculine ones have kept *seinen*, although none of these nouns was in a lesson.
@@ -341,11 +340,11 @@ def lessons(pairs, held_out, n):
 #
 # leans = {"before": {}, "after": {}}
 # for when, which in {"before": untaught, "after": model}.items():
-#     for noun in (FEMININE + " " + MASCULINE).split():
-#         english = f"The {noun} lost its ball."
-#         (german,) = translate(which, its_tokenizer, [english])
-#         begun = re.split(r"\b(?:ihr|sein)", german)[0].strip()  # "Die Kuh hat", say
-#         leans[when][noun] = leaning(which.eval(), english, begun)
+#     for noun, sentence, translation in zip(nouns, english, german[when]):
+#         begun = re.split(r"\b(?:ihr|sein)", translation)[
+#             0
+#         ].strip()  # "Die Kuh hat", say
+#         leans[when][noun] = leaning(which.eval(), sentence, begun)
 # drawn.leanings(leans, FEMININE.split(), MASCULINE.split())
 
 # %% [markdown]
