@@ -1,7 +1,7 @@
 # `make demo` and `make test` need nothing but Python 3.11 to 3.14: they make a .venv here, and each adds to it what it
 # needs. The stamps .venv/.demo, .venv/.notebooks and so on say what is there.
 .DEFAULT_GOAL := help
-.PHONY: help demo test types lab edit sync notebooks site bundled chat everyday stamp colab gpu results bench faults mutants test-oldest torchtext clean
+.PHONY: help demo test test-system types lab edit sync notebooks site bundled chat everyday stamp colab gpu results bench faults mutants test-oldest torchtext clean
 
 CANDIDATES := python3 python3.13 python3.12 python3.11 python3.14 python
 PYTHON ?= $(shell for p in $(CANDIDATES); do \
@@ -42,10 +42,13 @@ help:  ## what there is
 demo: .venv/.demo  ## a Transformer learns to translate, in about four minutes (results in runs/demo/)
 	.venv/bin/transformer demo
 
-test: .venv/.notebooks .venv/.bench .venv/.site .venv/.test  ## the house's rules, the unit tests, every notebook
+test: .venv/.notebooks .venv/.bench .venv/.test  ## the house's rules, the unit tests, every notebook
 	.venv/bin/python -m ruff check .
 	.venv/bin/python -m ruff format --check .
-	$(call PYTEST,.venv) tests
+	$(call PYTEST,.venv) -m "not system" tests
+
+test-system: .venv/.notebooks .venv/.bench .venv/.site .venv/.test  ## processes, pages in a browser, the site, long searches: ten minutes
+	$(call PYTEST,.venv) -m system tests
 
 types: .venv/.notebooks .venv/.test  ## check the types of the package, a minute or two
 	.venv/bin/python -m mypy

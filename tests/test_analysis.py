@@ -177,6 +177,7 @@ def test_agreement_with_the_paper():
     ).all()
 
 
+@pytest.mark.system
 def test_random_orders_agree_as_often_as_counting_says():
     """Base is the best of three in a third of all orders, and the other two are in the paper's order in half of these."""
     paper = pd.Series({"a": 2.0, "b": 1.0})

@@ -279,6 +279,7 @@ def test_products_of_all_shapes_make_one_rate_and_the_largest_error(monkeypatch)
     ]
 
 
+@pytest.mark.system
 def test_a_process_of_its_own(capsys):
     arguments = "kernel", 32, "cpu", time.perf_counter
     filled = torch.ones(2**28)  # 1 GiB here is not the new process's
@@ -315,6 +316,7 @@ def test_the_fast_way_learns_what_the_plain_way_learns():
     assert not torch.allclose(fast["embedding.weight"], fresh, atol=1e-3)
 
 
+@pytest.mark.system
 def test_all_ways_learn_from_the_same():
     """After a few updates, before roundings have grown, all stand where plain does: same batches, same dropout."""
     plain, *ways = learning.bundled_learning(quick=True)
@@ -343,6 +345,7 @@ def test_a_part_that_memory_does_not_hold_is_left_out(tmp_path, monkeypatch, cap
     )
 
 
+@pytest.mark.system
 def test_what_is_written(tmp_path, monkeypatch):
     """The parts that were asked for, with everything needed to judge them; memory and attention run elsewhere."""
     figures = {"system": "fast", "peak_gib": 1.0, "above_start_gib": 0.5}

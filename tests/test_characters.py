@@ -95,6 +95,7 @@ def test_guesses_are_the_most_frequent_next_bytes():
         read = (read + bytes([guessed - 3]))[-6:]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("lstm", [False, True])
 def test_a_small_training(lstm, monkeypatch, tmp_path):
     """It learns a text of two letters, and counts bits a character, not a byte."""
@@ -158,6 +159,7 @@ def test_windows_stand_behind_the_begin_mark():
 # One stack or two
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("family", ["encoder-decoder", "decoder, prefix"])
 def test_a_family_is_trained_and_scored(family, monkeypatch, tmp_path):
     monkeypatch.setattr(

@@ -249,6 +249,7 @@ def test_parameters_under_other_names(seed):
     assert verdict("paper", **(given | {"model": Small()})) == "healthy"
 
 
+@pytest.mark.system
 def test_pure_chance_cannot_be_learned(seed):
     assert verdict("floor", model=Small()) == "healthy"
     assert verdict("floor", **EXHIBITS["no-mask"].make()) == "broken"

@@ -765,6 +765,7 @@ def small_demo(monkeypatch):
     monkeypatch.setattr(demo, "read_bundled", small.get)
 
 
+@pytest.mark.system
 def test_demo(small_demo, tmp_path):
     done = call(
         "demo",
@@ -817,6 +818,7 @@ def test_demo(small_demo, tmp_path):
     )
 
 
+@pytest.mark.system
 def test_demo_begins_anew_over_a_demo_but_over_nothing_else(small_demo, run, tmp_path):
     before = contents(run)
     assert "holds a run or a model, but no demo's: name another" in complaint(
@@ -1069,6 +1071,7 @@ def test_export(trained, tmp_path):
     ) == Tokenizer.load(trained / "tokenizer.json").encode("A cat.")
 
 
+@pytest.mark.system
 @pytest.mark.skipif(
     not hasattr(torch.export.Dim, "DYNAMIC"), reason="needs torch 2.6 or newer"
 )

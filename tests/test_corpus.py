@@ -32,6 +32,7 @@ def words(text):
     return WORD.findall(text)
 
 
+@pytest.mark.system
 def test_grammar_writes_the_same_bytes(tmp_path):
     write_corpus(tmp_path, seed=2017)
     for name in SIZES:

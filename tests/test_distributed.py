@@ -115,6 +115,7 @@ def alone(tmp_path_factory):
     return checkpoint(tmp_path, "run")
 
 
+@pytest.mark.system
 def test_two_processes_give_the_weights_of_one(tmp_path, alone):
     """With dropout and clipping, on the same global batches: float64, 1e-9; and one goes on where two stopped."""
     finish(start(tmp_path, "two", 7, count=2))
@@ -127,6 +128,7 @@ def test_two_processes_give_the_weights_of_one(tmp_path, alone):
         torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
 
 
+@pytest.mark.system
 def test_copies_stay_equal_where_the_clock_decides_the_rate(tmp_path):
     """Each process has a clock of its own; the rate falls by the first one's."""
     finish(start(tmp_path, "timed", 10**6, count=2))
@@ -136,6 +138,7 @@ def test_copies_stay_equal_where_the_clock_decides_the_rate(tmp_path):
     assert one == other
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("how", [signal.SIGTERM, KILL])
 def test_stopped_or_killed_run_goes_on_as_if_nothing_had_been(tmp_path, alone, how):
     process = start(tmp_path, "run", 7, pause=0.15)
@@ -155,6 +158,7 @@ def free_port():
         return server.getsockname()[1]
 
 
+@pytest.mark.system
 def test_a_process_that_is_killed_stops_the_other_in_a_sentence(tmp_path, alone):
     """It names what to do, and doing so gives what would have been."""
     program = tmp_path / "program.py"

@@ -281,6 +281,7 @@ def run(*arguments):
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.system
 def test_the_command(tmp_path):
     """A stage in a process of its own; what is done is known; a stage that is none, or that wants a GPU, is refused."""
     status, out, err = run(

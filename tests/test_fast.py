@@ -143,6 +143,7 @@ def test_chunked_loss_in_short_numbers(precision, tolerance):
         )
 
 
+@pytest.mark.system
 def test_chunked_loss_takes_no_memory_for_logits():
     """A backward pass over logits of 1.6 GB adds a small part of that to the process's peak."""
     code = """

@@ -45,6 +45,7 @@ def home(tmp_path_factory):
     sys.argv = before
 
 
+@pytest.mark.system
 def test_a_sample_of_the_campaign(home):
     found = [faults.run_case(number, 1, home) for number in range(60)]
     assert [row for row in found if row["verdict"] in faults.FAULTS] == []

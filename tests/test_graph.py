@@ -69,6 +69,7 @@ def largest_difference(model, computed):
     return max(found)
 
 
+@pytest.mark.system
 @needs_graphs
 @pytest.mark.parametrize("changes", SETTINGS, ids=str)
 def test_a_graph_is_the_model_at_any_size(changes):
@@ -76,12 +77,14 @@ def test_a_graph_is_the_model_at_any_size(changes):
     assert largest_difference(model, exported(model).module()) < 1e-6
 
 
+@pytest.mark.system
 @needs_graphs
 def test_a_graph_of_fast_parts():
     model = model_of(FAST)
     assert largest_difference(model, exported(model).module()) < 1e-5
 
 
+@pytest.mark.system
 @needs_graphs
 def test_a_written_graph_comes_back(tmp_path):
     model = model_of()
@@ -91,6 +94,7 @@ def test_a_written_graph_comes_back(tmp_path):
     assert largest_difference(model, program.module()) < 1e-6
 
 
+@pytest.mark.system
 @needs_graphs
 def test_a_graph_is_all_that_a_translator_needs():
     model, tokenizer = load()

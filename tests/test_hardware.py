@@ -122,6 +122,7 @@ def test_meter_by_hand(monkeypatch):
     assert meter.read() == {"tokens_per_second": 0, "utilisation": 0.0}
 
 
+@pytest.mark.system
 def test_peak_memory_sees_what_was_used():
     """In a process of its own: here an earlier test may have used more."""
     program = textwrap.dedent("""

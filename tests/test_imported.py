@@ -662,6 +662,7 @@ def test_renaming_wants_each_tensor_once():
 # The commands
 
 
+@pytest.mark.system
 def test_commands_work_on_what_was_imported(
     marian_folder, tmp_path, capsys, monkeypatch
 ):

@@ -314,6 +314,7 @@ def test_a_sentence_too_long(node):
     assert said == "The sentence is longer than the model's 20 positions."
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["bundled", "tatoeba"])
 def test_a_model_that_comes_along_translates_the_same(node, name):
     model, tokenizer = load(name)
@@ -337,6 +338,7 @@ def test_a_model_that_comes_along_translates_the_same(node, name):
         assert with_beam is None or with_beam == beam_search(model, source)[0][0].tokens
 
 
+@pytest.mark.system
 def test_half_precision_changes_hardly_a_translation(bundled):
     """Weights that differ from the bundled ones by less than their rounding: 198 of 200 sentences stay."""
     from transformer import translate
@@ -395,6 +397,7 @@ def test_a_language_model_gives_the_same_logits(node, name):
         )
 
 
+@pytest.mark.system
 @torch.no_grad()
 def test_the_bundled_bot_has_the_same_logits(node, bot):
     model, tokenizer = bot
@@ -431,6 +434,7 @@ SAID = (
 )
 
 
+@pytest.mark.system
 def test_the_bundled_bot_answers_the_same(node, bot):
     """Some hundred questions of test dialogues, and what nobody asks it."""
     talks = [

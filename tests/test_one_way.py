@@ -55,6 +55,7 @@ def read(monkeypatch):
     return calls
 
 
+@pytest.mark.system
 def test_a_corpus_is_parsed_once_and_the_tokenizer_saved_once(counted, tmp_path):
     read = counted(bundled, "read_bundled")
     saved = counted(Tokenizer, "save")
@@ -100,6 +101,7 @@ def test_large_own_files_are_parsed_and_hashed_once(
     assert left == ["encoded"]
 
 
+@pytest.mark.system
 def test_a_corpus_on_disk_is_parsed_once(counted, monkeypatch, tmp_path):
     """Its vocabulary is learned and its pairs are encoded from what was parsed."""
     monkeypatch.setenv("TRANSFORMER_DOWNLOADS", str(tmp_path / "downloads"))
@@ -133,6 +135,7 @@ def test_what_was_parsed_once_comes_again(full, monkeypatch, tmp_path):
     assert len(passes) == (4 if full else 2)
 
 
+@pytest.mark.system
 def test_a_model_is_built_once_when_it_loads(counted, read, tmp_path):
     sizes = [*SIZES, "--folder", tmp_path / "run"]
     assert call("train", "--corpus", "bundled", *sizes, *SPEED).status == 0

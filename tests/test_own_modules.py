@@ -60,6 +60,7 @@ def own(own_files, tmp_path_factory):
     return folder
 
 
+@pytest.mark.system
 def test_a_model_a_corpus_a_recipe_and_a_schedule_of_ones_own(own):
     family = "--corpus", "sayings", "--family", "own", "--folder", "run"
     trained = run(own, "train", "--import", "mine", *family, "--device", "cpu")

@@ -45,6 +45,7 @@ def python(code, *arguments):
     return done.stdout, done.stderr
 
 
+@pytest.mark.system
 def test_import_is_quiet_and_offline():
     code = """
         import importlib, socket, sys
@@ -80,6 +81,7 @@ def cpu_seconds(code):
     return statistics.median(float(python(code)[0].split()[-1]) for _ in range(3))
 
 
+@pytest.mark.system
 @pytest.mark.skipif(
     metadata.version("torch").startswith(("2.3", "2.4")),
     reason="an older torch is imported more quickly",
@@ -116,6 +118,7 @@ def wheel(tmp_path_factory):
     return Path(next(WheelBuilder(str(ROOT)).build(directory=str(folder))))
 
 
+@pytest.mark.system
 def test_an_installed_package_is_complete(wheel, tmp_path):
     """The wheel holds every module and the bundled corpus, and finds it there."""
     site = tmp_path / "site"
@@ -150,6 +153,7 @@ def test_an_installed_package_is_complete(wheel, tmp_path):
     ).read_bytes()
 
 
+@pytest.mark.system
 def test_colab_keeps_its_own_torch(wheel, tmp_path):
     """pip, asked what it would install where torch and numpy are, names neither of them."""
     venv.create(tmp_path / "colab", with_pip=False)

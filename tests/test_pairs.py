@@ -280,6 +280,7 @@ def test_a_notebook_is_stale_when_a_record_that_it_shows_changed(tmp_path):
     assert len(set(hashes)) == 3 and hashes[2] == hashes[3]
 
 
+@pytest.mark.system
 def test_evidence_is_executed_and_has_no_module(tmp_path):
     root = copied(tmp_path, NOTEBOOKS[:1])
     page = root / "notebooks" / "evidence" / NOTEBOOKS[0].name

@@ -58,6 +58,7 @@ def test_greedy_on_200_sentences(bundled):
         )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("number", range(len(SETTINGS)))
 def test_beams_of_the_bundled_model(bundled, number):
     """Its 200 sentences are dealt to the settings, each with as many outputs as beams."""
@@ -71,6 +72,7 @@ def test_beams_of_the_bundled_model(bundled, number):
         )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("beam, alpha", SETTINGS)
 def test_beams_on_200_sentences(beam, alpha):
     """Short ones, of a small model: in every setting all."""

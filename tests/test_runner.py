@@ -498,6 +498,7 @@ def test_weights_without_a_checkpoint_do_not_stop_a_run(base, tmp_path):
     assert (tmp_path / "weights" / "00000001.safetensors").exists()
 
 
+@pytest.mark.system
 def test_a_real_process_trains_the_same_and_saves_when_it_is_stopped(
     base, whole, tmp_path, monkeypatch
 ):

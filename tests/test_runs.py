@@ -649,6 +649,7 @@ def options(files, folder):
     ]  # as in `experiment`
 
 
+@pytest.mark.system
 def test_torchrun(finished, files, tmp_path):
     """Two processes through the real command: one vocabulary, one folder, and the weights of one process."""
     torchrun = [
@@ -680,6 +681,7 @@ def test_torchrun(finished, files, tmp_path):
     assert together == pytest.approx(alone, abs=1e-4)
 
 
+@pytest.mark.system
 def test_kill_and_resume(finished, files, tmp_path):
     """SIGKILL in the middle, then --resume: the same model, bit for bit."""
     run, path = (

@@ -23,6 +23,8 @@ sys.path.insert(0, str(pairs.ROOT / "tools" / "site"))
 
 import book  # noqa: E402
 
+pytestmark = pytest.mark.system
+
 ROOT = pairs.ROOT
 NOTEBOOKS = pairs.notebooks()
 VOID = {

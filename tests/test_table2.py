@@ -242,6 +242,7 @@ def test_parts_have_the_bleu_and_the_length_of_their_sentences():
     }
 
 
+@pytest.mark.system
 def test_a_run_is_searched_with_every_alpha(monkeypatch, tmp_path):
     """The outputs are made up: with an alpha of 1.2 all is right, with others ends are missing."""
     right = {e.source: e.target for e in read_bundled("train")[:4]}

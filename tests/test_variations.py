@@ -313,6 +313,7 @@ def test_sample(own_files):
     )
 
 
+@pytest.mark.system
 def test_what_is_drawn_begins_with_the_bundled_corpus(tmp_path):
     base = Trial("bundled", folder=tmp_path / "run", drawn=5)
     for _ in range(2):  # drawn, then read

@@ -21,9 +21,10 @@ CAT, DOG = (
 )
 HOSTILE = "</script><b id=bold>“its” \"x\" 'y' \u202ednuor\u202c <!-- {{data}} &amp;"
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="there is no Chromium on this machine"
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -766,6 +766,7 @@ def test_the_probe_is_the_likeliest_of_normal_distributions_with_one_spread():
     )
 
 
+@pytest.mark.system
 def test_the_owner_can_be_read_only_above_the_first_layer(bundled):
     read = read_off(*bundled, read_bundled("train")[:4000], read_bundled("test"))
     guess, embedding, first, second = read["“its”: gender of the owner"]

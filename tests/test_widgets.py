@@ -35,6 +35,8 @@ from transformer.views.turn import Turn, turned_rows
 from transformer.views.widget import Widget, width_of
 from transformer.views.widgets import one_word, saturation
 
+pytestmark = pytest.mark.system
+
 LIVE = Path(package.__file__).parent / "views" / "live"
 WORDS = ["Tom", "feeds", "his", "dog"]
 X = torch.tensor([[1.0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 1, 0, 0]])
