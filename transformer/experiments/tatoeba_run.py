@@ -7,13 +7,15 @@ Minutes on a GPU, an hour or so on a CPU core; stopped, the same command goes on
 holds sentences of Tatoeba (CC BY 2.0 FR), as their licence allows where they are attributed.
 """
 
+import os
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 import tyro
 
-from transformer.core.records import under, write_rows
+from transformer.core.records import read_rows, under, write_rows
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_corpus
 from transformer.experiments.rows import row_of
@@ -21,7 +23,7 @@ from transformer.hardware import Precision, choose_device
 from transformer.models.pretrained import load
 from transformer.models.search import translate, translate_n_best
 from transformer.runs.experiment import Experiment
-from transformer.runs.folder import average_last, load_run, read_log
+from transformer.runs.folder import average_last, load_run, read_log, runs_folder
 from transformer.runs.planning import SIZES, schedule
 from transformer.runs.run import run_experiment
 from transformer.runs.training import TrainingConfig
@@ -58,6 +60,31 @@ TRAINING = replace(
 VALIDATED = 200  # pairs
 
 
+def wanted(run: str) -> bool:
+    """Whether chapter 16 makes the run itself: "yes", "no", or "auto", which does where there is a
+    GPU. RUN=1 in the environment is a "yes", too."""
+    if run not in ("auto", "yes", "no"):
+        raise ValueError(f'RUN is {run!r}: choose "auto", "yes" or "no"')
+    has_gpu = choose_device().type == "cuda"
+    return run == "yes" or os.environ.get("RUN") == "1" or (run == "auto" and has_gpu)
+
+
+def folder(keep_in_drive: bool = True) -> Path:
+    """Where chapter 16 keeps its run; in Colab, if asked, on one's Google Drive, since a machine
+    there may vanish with all its files."""
+    if keep_in_drive and "google.colab" in sys.modules:
+        from google.colab import drive
+
+        drive.mount("/content/drive")
+    return runs_folder() / "tatoeba-run"
+
+
+def record() -> dict:
+    """The row of the run that was kept in data/runs."""
+    (row,) = read_rows("tatoeba-run")
+    return row
+
+
 def experiment(
     folder: Path, device: str = "auto", precision: Precision = "auto"
 ) -> Experiment:
@@ -92,8 +119,9 @@ def ladder(folder: Path, device: torch.device) -> dict[str, list[str]]:
     return {"last, greedy": last, **averaged}
 
 
-def record_of(folder: Path, device: torch.device) -> dict:
-    """What chapter 16 shows of a finished run, as a row of a record."""
+def record_of(folder: Path, device: torch.device | None = None) -> dict:
+    """What chapter 16 shows of a finished run, as a row of a record; device: the fastest."""
+    device = device or choose_device()
     pairs = read_corpus("tatoeba", "test")
     references = [reference for _, reference in pairs]
     outputs = ladder(folder, device)

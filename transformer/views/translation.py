@@ -165,28 +165,29 @@ def table_2(rows):
     """
     figure, axes = panels(7.2, 3.7)
     ax = axes[0, 0]
-    said = []
+    rows = {name: row for name, row in rows.items() if row[1] is not None}
     for name, (score, flops) in rows.items():
-        if flops is None:
-            continue
-        transformer = name.startswith("Transformer")
-        colour = BLUE if transformer else GREY
-        ax.plot(flops, score, "o", color=colour, ms=9 if transformer else 6)
-        left, low = flops > 6e19, flops > 1e20  # room for two names at the right edge
+        ours = name.startswith("Transformer")
+        colour = BLUE if ours else GREY
+        ax.plot(flops, score, "o", color=colour, ms=9 if ours else 6)
+        side, place = "left", (9, 0)
+        if flops > 6e19:  # near the right edge: left of the dot, or above
+            side, place = ("right", (-9, 0)) if flops < 1e20 else ("center", (0, 13))
         ax.annotate(
             name,
             (flops, score),
-            (-9 if left else 9, -13 if low else 0),
+            place,
             textcoords="offset points",
-            ha="right" if left else "left",
+            ha=side,
             va="center",
-            color=colour if transformer else INK,
-            weight="bold" if transformer else "normal",
+            color=colour if ours else INK,
+            weight="bold" if ours else "normal",
         )
-        said.append(f"{name}: {score} BLEU, {flops:.1e} FLOPs")
-    ax.set(xscale="log", xlim=(2e18, 2.6e20), ylim=(24, 29))
-    ax.set(xlabel="floating-point operations of training", ylabel="BLEU, newstest2014")
+    ax.set(xscale="log", xlim=(2e18, 3.4e20), ylim=(24, 29))
+    ax.set_xlabel("floating-point operations of training (logarithmic)")
+    ax.set_ylabel("BLEU, newstest2014")
     ax.grid(axis="y")
+    said = (f"{name}: {row[0]} BLEU, {row[1]:.1e} FLOPs" for name, row in rows.items())
     figure.alternative = "; ".join(said) + "."
     return figure
 
