@@ -6,7 +6,7 @@ from fnmatch import filter as filter_names
 import torch
 import torch.nn.functional as F
 
-from transformer.core.checks import check_choice
+from transformer.core.checks import check_choice, check_sentences
 from transformer.corpora.tokenizer import WORD
 from transformer.data import collate, encode_pairs
 from transformer.models.recording import cache, names
@@ -119,7 +119,11 @@ def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
             f"this model has no attention of the kind {', '.join(missing)}: maps are "
             "those of a Transformer"
         )
-    batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id)
+    encoded = encode_pairs(tokenizer, pairs)
+    longest = model.config.max_positions
+    check_sentences([source for source, _ in encoded], longest, "source")
+    check_sentences([target[1:] for _, target in encoded], longest, "target")
+    batch = collate(encoded, model.config.pad_id)
     batch = batch.to(next(model.parameters()).device)
     with cache(model.eval(), *patterns.values(), device="cpu") as seen:
         model(batch.source, batch.decoder_input)
