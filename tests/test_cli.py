@@ -1259,7 +1259,7 @@ def test_a_sentence_longer_than_the_positions(command, trained, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     said = complaint(command, "word " * 200, "--folder", trained)
     assert re.fullmatch(
-        r"sentence 1 has \d+ tokens, more than the model's 150 positions: split it",
+        r"sentence 1 \(index 0\) has \d+ tokens, more than the model's 150 positions: split it",
         said,
     )
 

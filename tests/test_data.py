@@ -395,9 +395,7 @@ def test_one_string_is_no_list_of_sentences(tokenizer):
             read("The cat sleeps.")
     with pytest.raises(ValueError, match="must be a list of strings, not {'q': 'The"):
         tokenizer.encode_all({"q": "The cat."})  # its keys are no sentences
-    with pytest.raises(
-        ValueError, match="sentences must be strings; number 2 is a int"
-    ):
+    with pytest.raises(ValueError, match=r"number 2 \(index 1\) of sentences is a int"):
         tokenizer.encode_all(["The cat sleeps.", 3])
 
 

@@ -702,7 +702,8 @@ def test_caches_hold_no_more_than_asked(tokenizer, beam, batch_tokens):
 def test_translate_names_a_sentence_that_is_too_long(tokenizer):
     model = model_of(tokenizer.vocab_size, max_positions=6)
     with pytest.raises(
-        ValueError, match="sentence 2 has .* tokens, more than the model's 6 positions"
+        ValueError,
+        match=r"sentence 2 \(index 1\) has .* tokens, more than the model's 6 positions",
     ):
         translate(model, tokenizer, ["one", "one two three four five one two three"])
     with pytest.raises(ValueError, match="beam must be at least 1"):
@@ -989,8 +990,12 @@ def test_scores_need_pairs(score, hypotheses, references):
     [
         ("ab", ["a", "b"], "must be a list of strings, not one string"),
         (["a", "b"], "ab", "must be a list of strings, not one string"),
-        (["a"], [["a"]], "must be strings; number 1 is a list"),
-        (["a", None], ["a", "b"], "must be strings; number 2 is a NoneType"),
+        (["a"], [["a"]], r"number 1 \(index 0\) of references is a list, not a string"),
+        (
+            ["a", None],
+            ["a", "b"],
+            r"number 2 \(index 1\) of translations is a NoneType, not a string",
+        ),
     ],
 )
 def test_scores_need_sentences(score, hypotheses, references, match):

@@ -460,7 +460,9 @@ def test_texts_and_settings_in_python(home):
         greedy_search(model, torch.tensor([[5, 2]]), 2**63)
     with pytest.raises(ValueError, match="at most 100 sentences"):
         maps.attention_maps(model, tokenizer, [("a", "b")] * 500)
-    with pytest.raises(ValueError, match="sentence pair 1 has no token to learn"):
+    with pytest.raises(
+        ValueError, match=r"sentence pair 1 \(index 0\) has no token to learn"
+    ):
         check_pairs([([5, 2], [1])], model.config)
     with pytest.raises(ValueError, match="no token to learn"):
         train(model, [([5, 2], [1])], TrainingConfig(updates=1))

@@ -475,7 +475,8 @@ def test_a_long_neighbour_takes_no_room(beam):
     ]
     assert [len(text.split()) for text in together] == [20, 1, 18, 11]
     with pytest.raises(
-        ValueError, match="sentence 1 has 24 tokens, more than the model's 23"
+        ValueError,
+        match=r"sentence 1 \(index 0\) has 24 tokens, more than the model's 23",
     ):
         translate(model, tokenizer, ["23"], beam, 0.6)
 
@@ -484,7 +485,8 @@ def test_source_and_target_share_the_positions():
     model = language_model(max_positions=8)
     train(model, [([5, 6, 7, 2], [1, 5, 6, 7, 2])], TrainingConfig(updates=1))
     with pytest.raises(
-        ValueError, match="pair 1 has 9 tokens, more than the model's 8 positions"
+        ValueError,
+        match=r"pair 1 \(index 0\) has 9 tokens, more than the model's 8 positions",
     ):
         train(model, [([5, 6, 7, 2], [1, 5, 6, 7, 8, 2])], TrainingConfig(updates=1))
 

@@ -128,11 +128,13 @@ def test_a_sentence_a_pair_an_example_and_lists(bundled):
     with pytest.raises(ValueError, match="a page shows at most 100 sentences, not 101"):
         view(*bundled, [SENTENCE] * 101)
     with pytest.raises(
-        ValueError, match="sentence 2 has .* more than the model's 1024 positions"
+        ValueError,
+        match=r"sentence 2 \(index 1\) has .* more than the model's 1024 positions",
     ):
         view(*bundled, [SENTENCE, "word " * 1024])
     with pytest.raises(
-        ValueError, match="sentence 2 has .* more than the model's 1024 positions"
+        ValueError,
+        match=r"sentence 2 \(index 1\) has .* more than the model's 1024 positions",
     ):
         view(*bundled, ("The cat sleeps.", "Wort " * 1024))
 

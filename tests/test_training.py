@@ -660,13 +660,13 @@ def test_pairs_longer_than_the_positions(encoded, source, target, fits):
         return
     with pytest.raises(
         ValueError,
-        match="sentence pair 25 has 17 tokens, more than the model's 16 positions",
+        match=r"sentence pair 25 \(index 24\) has 17 tokens, more than the model's 16 positions",
     ):
         train(model_of(), [*encoded, pair], config)
 
 
 def test_a_target_that_is_a_number(encoded):
-    said = "the target of sentence pair 25 is 3, not a list of ids: a single class"
+    said = r"the target of sentence pair 25 \(index 24\) is 3, not a list of ids: a single class"
     with pytest.raises(ValueError, match=said):
         train(model_of(), [*encoded, ([5, 2], 3)], BRIEF)
 
@@ -1092,7 +1092,9 @@ def test_a_row_is_the_mean_since_the_last_row(encoded):
 
 def test_a_pair_that_is_too_long_is_named_beyond_the_first_part():
     pairs = [([3, 2], [1, 2])] * 100_004 + [([3] * 20, [1, 2])]
-    with pytest.raises(ValueError, match="sentence pair 100005 has 20 tokens"):
+    with pytest.raises(
+        ValueError, match=r"sentence pair 100005 \(index 100004\) has 20 tokens"
+    ):
         check_pairs(pairs, SMALL)
 
 

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import json
+import math
 import pickle
 import time
 
@@ -12,8 +13,10 @@ import torch
 
 from transformer import (
     align,
+    attention_maps,
     beam_search,
     encode_pairs,
+    evaluate,
     greedy_search,
     load,
     read_corpus,
@@ -113,7 +116,10 @@ def test_white_space_of_a_streamed_sentence_is_normalised(bundled):
     "arguments, said",
     [
         (([SHORT],), "sentence must be one string, not"),
-        (("word " * 2000,), "sentence 1 has .* tokens, more than the model's 1024"),
+        (
+            ("word " * 2000,),
+            r"sentence 1 \(index 0\) has .* tokens, more than the model's 1024",
+        ),
         ((SHORT, -1), "extra must be at least 0"),
         ((SHORT, 50, -1), "deadline must be seconds"),
     ],
@@ -142,17 +148,35 @@ def test_a_deadline_of_plenty_changes_nothing(bundled):
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_deadline_of_nothing_is_said(bundled, beam):
-    with pytest.raises(
-        TimeoutError, match="2 of 3 sentences are not translated after 0 s, .* number 2"
-    ):
+    said = r"2 of 3 sentences are not translated after 0 s \(2 of them not begun\), .*\[1\]"
+    with pytest.raises(TimeoutError, match=said) as late:
         translate(*bundled, ["", LONG, SHORT], beam, deadline=0)
-    blank, *lists = translate_n_best(*bundled, ["", LONG], beam=beam, deadline=0)
+    assert late.value.status == "not begun"
+    blank, [entry] = translate_n_best(*bundled, ["", LONG], beam=beam, deadline=0)
     assert blank == [Translation("", 0.0)]
-    assert lists == [[Translation("", 0.0, (), LONG, finished=False)]]
-    assert str(lists[0][0]) == "  0.000   (stopped by the deadline)"
-    with pytest.raises(TimeoutError, match="before the end of the sentence"):
+    assert (entry.text, entry.source, entry.status) == ("", LONG, "not begun")
+    assert math.isnan(entry.score)
+    assert str(entry) == "    nan  (not begun)"
+
+
+def test_a_stream_that_was_not_begun_says_so(bundled):
+    with pytest.raises(TimeoutError, match="before the sentence was begun") as late:
         next(stream(*bundled, LONG, deadline=0))
+    assert late.value.status == "not begun"
     assert list(stream(*bundled, " ", deadline=0)) == []
+
+
+def test_each_sentence_says_how_far_its_search_has_come(bundled, monkeypatch):
+    """Of two batches the first, with the longest sentence, takes all the time there is."""
+    monkeypatch.setattr(time, "monotonic", Clock())
+    how = Batching(batch_tokens=1)
+    lists = translate_n_best(*bundled, [SHORT, LONG, ""], how=how, deadline=9)
+    assert [best[0].status for best in lists] == ["not begun", "partial", "finished"]
+    assert lists[1][0].score < 0
+    monkeypatch.setattr(time, "monotonic", Clock())
+    with pytest.raises(TimeoutError, match="1 of them not begun") as late:
+        translate(*bundled, [SHORT, LONG, ""], how=how, deadline=9)
+    assert late.value.status == "partial"
 
 
 class Clock:
@@ -171,10 +195,10 @@ def test_what_a_search_has_written_by_its_deadline(bundled, monkeypatch):
     has, and finds what it finds without a deadline."""
     whole = translate_n_best(*bundled, [LONG], 2)[0]
     lengths, found = [], []
-    while not found or not found[0].finished:
+    while not found or found[0].status != "finished":
         monkeypatch.setattr(time, "monotonic", Clock())
         found = translate_n_best(*bundled, [LONG], 2, deadline=2 + len(lengths))[0]
-        assert len({entry.finished for entry in found}) == 1
+        assert len({entry.status for entry in found}) == 1
         lengths.append(len(found[0].tokens))
     assert found == whole
     assert lengths[0] < 3
@@ -186,8 +210,9 @@ def test_a_stream_gives_the_words_that_were_done(bundled, monkeypatch):
     whole = list(stream(*bundled, LONG))
     monkeypatch.setattr(time, "monotonic", Clock())
     words = []
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError) as late:
         words.extend(words.append(word) for word in stream(*bundled, LONG, deadline=9))
+    assert late.value.status == "partial"
     words = [word for word in words if word]
     assert 0 < len(words) < len(whole)
     assert words == whole[: len(words)]
@@ -219,6 +244,25 @@ def test_searches_of_ids_take_a_deadline(bundled):
             beam_search(model, source, deadline=deadline)
 
 
+# Items that cannot be taken
+
+
+@pytest.mark.parametrize("bad", [None, 3, b"ab", "a\ud800", "word " * 2000])
+@pytest.mark.parametrize("ask", [translate, translate_n_best, align, attention_maps])
+def test_an_error_names_the_index_of_the_item(bundled, ask, bad):
+    """Of a list of sentences, or of pairs, whose target it then is."""
+    of_sentences = ask in (translate, translate_n_best)
+    items = [SHORT, bad] if of_sentences else [(SHORT, SHORT), (SHORT, bad)]
+    with pytest.raises(ValueError, match=r" 2 \(index 1\) "):
+        ask(*bundled, items)
+
+
+def test_evaluate_counts_blank_pairs_when_it_names_one(bundled):
+    pairs = [(" ", SHORT), (SHORT, SHORT), (SHORT, None)]
+    with pytest.raises(ValueError, match=r"number 3 \(index 2\) of targets is a None"):
+        evaluate(*bundled, pairs)
+
+
 # What a translation carries
 
 
@@ -227,7 +271,7 @@ def test_an_entry_carries_pieces_source_and_alignment(bundled):
     (entry,) = translate_n_best(model, tokenizer, [f" {LONG} "], 1)[0]
     assert entry.source == LONG
     assert "".join(entry.tokens) == f" {entry.text}"
-    assert entry.finished
+    assert entry.status == "finished"
     assert entry.alignment == align(model, tokenizer, [(LONG, entry.text)])[0]
     assert str(entry) == f"{entry.score:7.3f}  {entry.text}"
 
@@ -239,7 +283,7 @@ def test_an_entry_is_plain_data(bundled):
         "score",
         "tokens",
         "source",
-        "finished",
+        "status",
     }
     assert len({entry, copy.copy(entry)}) == 1
     assert len(pickle.dumps(entry)) < 1000
@@ -305,14 +349,18 @@ def test_alignment_is_refused_in_a_sentence(bundled):
     config = RecurrenceConfig(tokenizer.vocab_size, 16, N=1)
     with pytest.raises(ValueError, match="no attention of the kind"):
         align(RecurrentEncoderDecoder(config), tokenizer, [("a", "b")])
-    with pytest.raises(ValueError, match="sentence pair 1 is not a source and a"):
+    with pytest.raises(
+        ValueError, match=r"sentence pair 1 \(index 0\) is not a source and a"
+    ):
         align(*bundled, ["The cat."])
     with pytest.raises(ValueError, match="positions"):
         align(*bundled, [("The cat. " * 900, "Die Katze.")])
 
 
 def test_alignment_names_the_sentence_that_is_too_long(bundled):
-    with pytest.raises(ValueError, match="target 2 has .* tokens, more than the model"):
+    with pytest.raises(
+        ValueError, match=r"target 2 \(index 1\) has .* tokens, more than the model"
+    ):
         align(*bundled, [("a", "b"), ("a", "word " * 2000)])
 
 

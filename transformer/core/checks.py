@@ -6,12 +6,24 @@ from typing import Any
 
 import torch
 
+from transformer.core.names import did_you_mean
+from transformer.core.white_space import check_characters
+
 WIDEST = 1000  # most hypotheses of a beam
 LARGEST = 10**7  # most types of a vocabulary
 
 
 class Diverged(ValueError):
     """Losses, gradients or outputs that are no numbers any more."""
+
+
+class DeadlinePassed(TimeoutError):
+    """A deadline that came before the end. status: "partial" where something was written till
+    then, "not begun" where nothing was."""
+
+    def __init__(self, said: str, begun: bool):
+        super().__init__(said)
+        self.status = "partial" if begun else "not begun"
 
 
 def outside_vocabulary(tokens: torch.Tensor, vocab_size: int) -> ValueError:
@@ -179,7 +191,10 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     """ValueError, naming the choices, for another value."""
     choices = tuple(choices)
     if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+        raise ValueError(
+            f"{name} must be one of {', '.join(choices)}, not {value!r}"
+            f"{did_you_mean(value, choices)}"
+        )
 
 
 def check_place(name: str, value: Any, count: int) -> None:
@@ -196,8 +211,14 @@ def check_search(beam: int, alpha: float, n_best: int) -> None:
         raise ValueError(f"alpha must be between 0 and 10, not {alpha}")
 
 
+def nth(index: int) -> str:
+    """How an item of a list is named: by its number, and by its index in Python."""
+    return f"{index + 1} (index {index})"
+
+
 def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
-    """texts as a list; ValueError for a single string, and for what is no string."""
+    """texts as a list; ValueError for a single string, and, naming it, for an item that is no
+    string."""
     if isinstance(texts, (str, bytes)):
         raise ValueError(
             f"{name} must be a list of strings, not one string: put it in brackets"
@@ -205,48 +226,45 @@ def check_texts(texts: Iterable[str], name: str = "sentences") -> list[str]:
     if not isinstance(texts, Iterable) or isinstance(texts, Mapping):
         raise ValueError(f"{name} must be a list of strings, not {str(texts)[:60]}")
     texts = list(texts)
-    for number, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            kind = type(text).__name__
-            raise ValueError(f"{name} must be strings; number {number} is a {kind}")
-        if not text.isascii():
-            check_characters(text, f"{name}, number {number},")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str) or not text.isascii():
+            check_text(text, f"number {nth(index)} of {name}")
     return texts
+
+
+def check_text(text: object, name: str) -> None:
+    """ValueError for what is no string, or none that UTF-8 can write."""
+    if not isinstance(text, str):
+        raise ValueError(f"{name} is a {type(text).__name__}, not a string")
+    check_characters(text, name)
 
 
 def check_sentences(
     encoded: Iterable[list[int]], max_positions: int, what: str = "sentence"
 ) -> None:
     """ValueError, naming it, for a sentence that is longer than the model's positions."""
-    for number, ids in enumerate(encoded, 1):
+    for index, ids in enumerate(encoded):
         if len(ids) > max_positions:
             raise ValueError(
-                f"{what} {number} has {len(ids)} tokens, more than the model's "
+                f"{what} {nth(index)} has {len(ids)} tokens, more than the model's "
                 f"{max_positions} positions: split it"
             )
 
 
-def check_characters(text: str, name: str) -> None:
-    """ValueError for a text with half of a surrogate pair, which UTF-8 cannot write."""
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{name} cannot be written as UTF-8 (character {error.start + 1} is half "
-            "of a surrogate pair): read the text with its own encoding"
-        ) from None
-
-
 def sides_of(pairs: Iterable[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """The sources and the targets of sentence pairs; ValueError for what is no pair."""
+    """The sources and the targets of sentence pairs; ValueError, naming it, for what is no pair of
+    texts."""
     pairs = list(pairs)
-    for number, pair in enumerate(pairs, 1):
+    for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(
-                f"sentence pair {number} is not a source and a target: "
+                f"sentence pair {nth(index)} is not a source and a target: "
                 f"{str(pair)[:60]!r}"
             )
-    return [source for source, _ in pairs], [target for _, target in pairs]
+    return (
+        check_texts([source for source, _ in pairs], "sources"),
+        check_texts([target for _, target in pairs], "targets"),
+    )
 
 
 def check_ids_given(ids: Iterable[int]) -> list[int]:
@@ -274,8 +292,8 @@ def learnable(texts: Iterable[str]) -> Iterator[str]:
     """The texts that a vocabulary is learned from; ValueError for one that is no text."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
         check_texts(texts)
-    for number, text in enumerate(texts, 1):
-        check_texts([text], f"sentence {number}")
+    for index, text in enumerate(texts):
+        check_text(text, f"sentence {nth(index)}")
         yield text
 
 

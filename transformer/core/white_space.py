@@ -1,4 +1,5 @@
-"""White space of texts: what is normalised, and pairs with a blank side, left out and counted."""
+"""Characters of texts: white space that is normalised, pairs with a blank side, left out and
+counted, and what UTF-8 cannot write."""
 
 import unicodedata
 import warnings
@@ -25,6 +26,17 @@ def normalised(text: str) -> str:
     """
     found = " ".join(text.removeprefix("\ufeff").split())
     return "" if is_blank(found) else found
+
+
+def check_characters(text: str, name: str) -> None:
+    """ValueError for a text with half of a surrogate pair, which UTF-8 cannot write."""
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{name} cannot be written as UTF-8 (character {error.start + 1} is half "
+            "of a surrogate pair): read the text with its own encoding"
+        ) from None
 
 
 def warn_of_blanks(blank: int, count: int, what: str) -> None:

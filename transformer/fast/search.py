@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.core.checks import (
+    DeadlinePassed,
     check_deadline,
     check_extra,
     check_ids,
@@ -126,17 +127,20 @@ def greedy_tokens(
 ) -> Iterator[int]:
     """Yield the ids that `greedy_search` writes for one sentence, source (1, S), as they come.
 
-    TimeoutError where another one is to be written and passed() says that the time is over.
+    `DeadlinePassed` where another one is to be written and passed() says that the time is over.
     """
     model.eval()
     limit = int(output_limit(model, check_ids(source), extra))
     state = model.initial_state(source, KeyValueCache)
     newest = source.new_full((1, 1), model.config.bos_id)
-    for _ in range(max(1, limit)):
+    for written in range(max(1, limit)):
         if passed():
-            raise TimeoutError(
+            raise DeadlinePassed(
                 "the deadline came before the end of the sentence: what was written "
                 "till then is its beginning"
+                if written
+                else "the deadline came before the sentence was begun: give it longer",
+                begun=written > 0,
             )
         newest = step_log_probs(model, newest, state).argmax(dim=-1, keepdim=True)
         token = int(newest)

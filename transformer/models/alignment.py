@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer.core.checks import check_sentences, check_texts, sides_of
+from transformer.core.checks import check_sentences, sides_of
 from transformer.core.protocol import check_plain
 from transformer.core.white_space import is_blank, normalised
 from transformer.corpora.tokenizer import WORD
@@ -81,9 +81,7 @@ def align(
     sources, targets = sides_of(pairs)
     texts = [
         (normalised(source), normalised(target))
-        for source, target in zip(
-            check_texts(sources, "sources"), check_texts(targets, "targets")
-        )
+        for source, target in zip(sources, targets)
     ]
     results = [Alignment(*map(WORD.findall, pair), links=[]) for pair in texts]
     full = [i for i, pair in enumerate(texts) if not any(map(is_blank, pair))]

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from fnmatch import filter as filter_names
+from textwrap import shorten
 
 import torch
 import torch.nn.functional as F
 
-from transformer.core.checks import check_choice
+from transformer.core.checks import check_choice, check_sentences
 from transformer.corpora.tokenizer import WORD
 from transformer.data import collate, encode_pairs
 from transformer.models.recording import cache, names
@@ -30,6 +31,14 @@ class AttentionMaps:
     decoder: torch.Tensor
     cross: torch.Tensor
 
+    def __repr__(self) -> str:
+        """Both sentences, and of each kind its layers, heads, rows and columns."""
+        lines = [f"AttentionMaps: {short(self.source)} -> {short(self.target)}"]
+        for kind in KINDS:
+            N, h, rows, columns = getattr(self, kind).shape
+            lines.append(f"  {kind:8}{N} layers, {h} heads, {rows} x {columns} words")
+        return "\n".join(lines)
+
     @property
     def read(self):
         """Labels of the decoder's columns."""
@@ -40,6 +49,11 @@ class AttentionMaps:
         check_choice("kind", kind, KINDS)
         rows = self.source if kind == "encoder" else self.target
         return (self.read if kind == "decoder" else self.source), rows
+
+
+def short(words: list) -> str:
+    """A sentence of words in at most sixty characters."""
+    return shorten(" ".join(words), 60, placeholder=" ...")
 
 
 def as_thousandths(maps: AttentionMaps) -> dict:
@@ -119,7 +133,11 @@ def weights_by_kind(model, tokenizer, pairs) -> dict[str, torch.Tensor]:
             f"this model has no attention of the kind {', '.join(missing)}: maps are "
             "those of a Transformer"
         )
-    batch = collate(encode_pairs(tokenizer, pairs), model.config.pad_id)
+    encoded = encode_pairs(tokenizer, pairs)
+    longest = model.config.max_positions
+    check_sentences([source for source, _ in encoded], longest, "source")
+    check_sentences([target[1:] for _, target in encoded], longest, "target")
+    batch = collate(encoded, model.config.pad_id)
     batch = batch.to(next(model.parameters()).device)
     with cache(model.eval(), *patterns.values(), device="cpu") as seen:
         model(batch.source, batch.decoder_input)

@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Literal
 
 import torch
 from tqdm import tqdm
 
 from transformer.core.checks import (
+    DeadlinePassed,
     check_deadline,
     check_extra,
     check_search,
@@ -156,8 +158,8 @@ def translate(
     beam, alpha: where not given those that travel with the model (`model.about`). White space
     is normalised: one blank for each run of it, none at the ends. What holds nothing else has the
     translation "". The model is left in evaluation mode. deadline: seconds that all of them may
-    take together; TimeoutError where some are not done by then (`translate_n_best` gives what
-    was found). Raises ValueError for a sentence longer than the model's positions, and for
+    take together; a TimeoutError where some are not finished by then (`translate_n_best` gives
+    what was found). Raises ValueError for a sentence longer than the model's positions, and for
     settings that `beam_search` refuses.
     """
     sentences = [normalised(text) for text in check_texts(sentences)]
@@ -171,28 +173,38 @@ def translate(
                 model, source, beam, alpha, how.extra, 1, left
             )
             outputs = [best[0].tokens for best in found]
-        return [tokens if whole else None for tokens, whole in zip(outputs, done)]
+        return list(zip(outputs, done))
 
     outputs = in_batches(model, tokenizer, sentences, search, beam, how, deadline)
-    check_done(sentences, outputs, deadline)
-    return [
-        "" if is_blank(sentence) else tokenizer.decode(tokens)
-        for sentence, tokens in zip(sentences, outputs)
+    found = [
+        ([], True) if is_blank(sentence) else output or ([], False)
+        for sentence, output in zip(sentences, outputs)
     ]
+    check_done([status_of(*output) for output in found], deadline)
+    return [tokenizer.decode(tokens) for tokens, _ in found]
 
 
-def check_done(sentences: list[str], outputs: list, deadline: float | None) -> None:
-    """TimeoutError where the deadline came before the end of some sentences: None in outputs."""
-    open_ones = [
-        number
-        for number, (sentence, tokens) in enumerate(zip(sentences, outputs), 1)
-        if tokens is None and not is_blank(sentence)
-    ]
-    if open_ones:
-        raise TimeoutError(
-            f"{len(open_ones)} of {len(sentences)} sentences are not translated after "
-            f"{deadline:g} s, the first of them number {open_ones[0]}: give them longer, "
-            "or take what translate_n_best finds by a deadline"
+Status = Literal["finished", "partial", "not begun"]
+
+
+def status_of(tokens: list[int], finished: bool) -> Status:
+    """How far a search has come that wrote these tokens till its end, or till its deadline."""
+    if finished:
+        return "finished"
+    return "partial" if tokens else "not begun"
+
+
+def check_done(statuses: list[Status], deadline: float | None) -> None:
+    """`DeadlinePassed` where some sentences are not finished."""
+    late = [i for i, status in enumerate(statuses) if status != "finished"]
+    if late:
+        not_begun = statuses.count("not begun")
+        raise DeadlinePassed(
+            f"{len(late)} of {len(statuses)} sentences are not translated after "
+            f"{deadline:g} s ({not_begun} of them not begun), the first of them "
+            f"sentences[{late[0]}]: give them longer, or take what translate_n_best finds "
+            "by a deadline",
+            begun=not_begun < len(late),
         )
 
 
@@ -201,17 +213,20 @@ class Translation:
     """One entry of an n-best list. Printed, it is score and text.
 
     text: the translation. score: log P(Y | X) / lp(Y) in nats. tokens: its pieces as strings, a
-    space before one that begins a word. source: the sentence, as it was read. finished: False
-    where a deadline stopped the search: the text is then the best that had ended till then, which a
-    longer search might have bettered, or, where nothing had ended, a beginning. alignment: which
-    source word each of its words looks at, computed when it is first asked for.
+    space before one that begins a word. source: the sentence, as it was read. alignment: which
+    source word each of its words looks at, computed when it is first asked for. status:
+
+        finished   the search came to its end
+        partial    a deadline stopped it: the text is the best that had ended till then, which a
+                   longer search might have bettered, or, where nothing had ended, a beginning
+        not begun  the deadline left it no time: the text is "", and the score nan
     """
 
     text: str
     score: float
-    tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = field(default=(), repr=False)
     source: str = ""
-    finished: bool = True
+    status: Status = "finished"
 
     @cached_property
     def alignment(self) -> Alignment:
@@ -232,8 +247,8 @@ class Translation:
         return {k: v for k, v in self.__dict__.items() if k != "aligned"}
 
     def __str__(self) -> str:
-        end = "" if self.finished else " (stopped by the deadline)"
-        return f"{self.score:7.3f}  {self.text}{end}"
+        ends = {"partial": " (stopped by the deadline)", "not begun": "(not begun)"}
+        return f"{self.score:7.3f}  {self.text}{ends.get(self.status, '')}"
 
 
 def entry_of(
@@ -241,7 +256,9 @@ def entry_of(
 ) -> Translation:
     """The `Translation` of a sentence that a search has found."""
     text, tokens = tokenizer.decode(found.tokens), texts_of(tokenizer, found.tokens)
-    entry = Translation(text, found.score, tokens, source, finished)
+    status = status_of(found.tokens, finished)
+    score = math.nan if status == "not begun" else found.score
+    entry = Translation(text, score, tokens, source, status)
     # no field, so that it is neither compared nor saved
     aligned = partial(align, model, tokenizer, [(source, text)])
     object.__setattr__(entry, "aligned", aligned)
@@ -262,9 +279,8 @@ def translate_n_best(
     not given; the rest as in `translate`.
 
     A list is shorter where fewer outputs exist, and two entries read alike where only their pieces
-    differ. deadline: seconds that all sentences may take together. Entries of a sentence whose search
-    it stopped say so (`finished` is False): they are the best outputs that had ended till then, or,
-    where none had, beginnings; the text of one that was not begun is "".
+    differ. deadline: seconds that all sentences may take together. The entries of each sentence say
+    in their `status` whether its search was finished by then, partial, or not begun.
     """
     sentences = [normalised(text) for text in check_texts(sentences)]
     beam, alpha = chosen(model, beam, alpha)
@@ -296,8 +312,9 @@ def stream(
 
     A piece is a word or a mark, with the white space before it; joined they are exactly
     translate(model, tokenizer, [sentence], beam=1)[0]. extra: tokens that the output may have more
-    than its source. deadline: seconds from the call; TimeoutError where the sentence has not come to
-    its end by then, after all words that have. The model is left in evaluation mode. ValueError,
+    than its source. deadline: seconds from the call; where the sentence has not come to its end by
+    then, a TimeoutError after all words that have, whose `status` is "partial", or "not begun" where
+    the time was over before the first piece. The model is left in evaluation mode. ValueError,
     before the first word, for what `translate` refuses.
     """
     passed = alarm(deadline)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from transformer.core.checks import nth
 from transformer.corpora import corpus_paths, stream_corpus
 from transformer.corpora.download import download_folder, sha256_of, sum_of
 from transformer.corpora.windows import lengths_of
@@ -241,7 +242,7 @@ def fitting(encoded, config, part: str = "") -> list[int]:
 
 def check_sides_are_ids(encoded, part: str) -> None:
     """ValueError for texts, and, naming it, for the first pair that is not two lists of ids."""
-    for number, pair in enumerate(encoded if isinstance(encoded, list) else (), 1):
+    for index, pair in enumerate(encoded if isinstance(encoded, list) else ()):
         source, target = pair
         if isinstance(source, str) or isinstance(target, str):
             raise ValueError(
@@ -250,7 +251,7 @@ def check_sides_are_ids(encoded, part: str) -> None:
         for name, side in (("source", source), ("target", target)):
             if not hasattr(side, "__len__"):
                 raise ValueError(
-                    f"the {name} of {part}sentence pair {number} is {side!r}, not a list "
+                    f"the {name} of {part}sentence pair {nth(index)} is {side!r}, not a list "
                     "of ids: a single class is a target, too, as [bos_id, class]"
                 )
 
@@ -267,7 +268,7 @@ def check_pairs(
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
     check_sides_are_ids(encoded, part)
-    called = range(1, len(encoded) + 1) if lines is None else lines
+    called = nth if lines is None else lines.item
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
         source, target = lengths_of(encoded, rows)
@@ -277,13 +278,13 @@ def check_pairs(
         if (target < 2).any():
             number = start + int((target < 2).argmax())
             raise ValueError(
-                f"{part}sentence pair {called[number]} has no token to learn: a target ends "
+                f"{part}sentence pair {called(number)} has no token to learn: a target ends "
                 "with the end mark, after the begin mark"
             )
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:
             raise ValueError(
-                f"{part}sentence pair {called[start + number]} has {longest[number]} "
-                f"tokens, more than the model's {config.max_positions} positions: "
+                f"{part}sentence pair {called(start + number)} has "
+                f"{longest[number]} tokens, more than the model's {config.max_positions} positions: "
                 "shorten or remove it, or train with a larger max_positions"
             )

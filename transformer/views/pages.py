@@ -163,7 +163,7 @@ def entries_of(sentences) -> list[dict]:
         raise ValueError("no sentence to view: give one, or a list with at least one")
     if len(listed) > MOST:
         raise ValueError(f"a page shows at most {MOST} sentences, not {len(listed)}")
-    sides_of(item for item in listed if not isinstance(item, str | Example))
+    sides_of(("", "") if isinstance(s, str | Example) else s for s in listed)
     entries = list(map(entry_of, listed))
     if not all(entry["source"] for entry in entries):
         raise ValueError("there is nothing to view in an empty sentence: leave it out")
