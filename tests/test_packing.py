@@ -31,6 +31,8 @@ from transformer.fast.loss import ChunkedLoss, SmoothedLoss
 from transformer.fast.model import Transformer
 from transformer.fast.packing import Layout, fill_packs, layout_of, pack
 from transformer.fast.training import fused_adam
+from transformer.hardware import loss_scaler
+from transformer.models.checkpoint import progress_in
 from transformer.optimizer import adam
 from transformer.runs.batches import epoch_packs, epochs_in_memory, packed_layout
 from transformer.runs.training import (
@@ -386,3 +388,59 @@ def test_a_compiled_update_is_one_graph_for_all_packs(encoded, criterion):  # no
     assert not counters["graph_break"]
     assert backend.frame_count == 1
     torch._dynamo.reset()
+
+
+# Short numbers
+
+
+@pytest.mark.parametrize("precision, tolerance", [("bf16", 0.05), ("fp16", 0.01)])
+def test_packs_in_short_numbers(encoded, precision, tolerance):  # noqa: F811
+    """Their gradient, whose loss fp16 scales, beside that of padded batches in fp32."""
+    layout = packed_layout(encoded[:5], 64)
+    gradients = []
+    for batch, name in (
+        (collate(encoded[:5]), "fp32"),
+        (pack(encoded[:5], layout), precision),
+    ):
+        model = model_of(without_dropout())
+        scaler = loss_scaler(torch.device("cpu"), name)
+        parts = Objective(model, ChunkedLoss(), name), fused_adam(model), scaler
+        update_weights(*parts, [(0, batch)], 25, 0.0)
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    expected, short = gradients
+    assert (short - expected).norm() < tolerance * expected.norm()
+
+
+def test_packed_training_in_fp16_resumes_with_its_scale(
+    encoded,  # noqa: F811
+    tmp_path,
+    monkeypatch,
+):
+    config = dataclasses.replace(PACKED, precision="fp16")
+    monkeypatch.setitem(resumes.__globals__, "BRIEF", config)
+    resumes(encoded, tmp_path, optimizer=fused_adam)
+    progress = progress_in(tmp_path / "parts" / "checkpoint.safetensors")
+    assert progress["scaler"]["scale"] == 2.0**16
+    assert progress["scaler"]["_growth_tracker"] == 7
+
+
+def test_a_bad_update_in_fp16_halves_the_scale_and_leaves_the_weights(
+    encoded,  # noqa: F811
+):
+    layout = packed_layout(encoded[:5], 64)
+    model = model_of()
+    scaler = loss_scaler(torch.device("cpu"), "fp16")
+    optimizer = fused_adam(model)
+    parts = Objective(model, ChunkedLoss(), "fp16"), optimizer, scaler
+    batches = [(0, pack(encoded[:5], layout))]
+    update_weights(*parts, batches, 25, 0.01, 1.0)
+    before = [p.detach().clone() for p in model.parameters()]
+    spoil = model.encoder.register_forward_hook(lambda *_: _[2] * torch.inf)
+    _, norm = update_weights(*parts, batches, 25, 0.01, 1.0)
+    spoil.remove()
+    assert not norm.isfinite()
+    assert all(map(torch.equal, before, model.parameters()))
+    assert scaler.get_scale() == 2.0**15
+    assert optimizer.state[next(model.parameters())]["step"] == 1
+    update_weights(*parts, batches, 25, 0.01, 1.0)
+    assert not all(map(torch.equal, before, model.parameters()))
