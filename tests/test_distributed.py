@@ -39,7 +39,8 @@ PROGRAM = """
     if pause:
         model.encoder.register_forward_hook(lambda *_: time.sleep(pause))
     timed = dict(schedule="linear", minutes=0.02) if updates > 7 else {}
-    config = TrainingConfig(updates=updates, batch_tokens=40, accumulate=4, warmup=4, validate_every=3, clip=0.5,
+    packed = dict(packed=True, batch_tokens=64) if "packed" in folder else dict(batch_tokens=40)
+    config = TrainingConfig(updates=updates, accumulate=4, **packed, warmup=4, validate_every=3, clip=0.5,
                             save_minutes=1e-4, **timed)
     print("started", flush=True)
     log = train(model, encoded, config, folder, resume=resume)
@@ -126,6 +127,13 @@ def test_two_processes_give_the_weights_of_one(tmp_path, alone):
     assert place_of(progress) == place_of(alone[1])
     for name in tensors:
         torch.testing.assert_close(tensors[name], alone[0][name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.system
+def test_two_processes_give_the_weights_of_one_on_packed_batches(tmp_path):
+    finish(start(tmp_path, "packed-one", 4))
+    finish(start(tmp_path, "packed-two", 4, count=2))
+    assert_same(checkpoint(tmp_path, "packed-two"), checkpoint(tmp_path, "packed-one"))
 
 
 @pytest.mark.system

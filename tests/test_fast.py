@@ -72,8 +72,11 @@ def test_bit_dropout_loses_a_share_and_keeps_the_mean(p):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("space", [1, 1000, 10**9])
-def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
-    """Value and gradients at float64, in chunks of one row, some rows, and all rows."""
+@pytest.mark.parametrize("whole", [False, True])
+def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space, whole):
+    """Value and gradients at float64, in chunks of one row, some rows, and all rows; of real rows,
+    or, as on a GPU, of padding, too, even where the states there are no numbers."""
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: whole)
     monkeypatch.setattr(
         projected, "chunk_rows", lambda E: max(1, space // (4 * len(E)))
     )
@@ -83,8 +86,9 @@ def test_chunked_loss_equals_the_plain_one(monkeypatch, epsilon, space):
         for shape in ((5, 9, 16), (30, 16))
     )
     gold, results = tokens(5, 9), []
+    spoilt = x.masked_fill((gold == 0)[..., None], torch.nan)
     for loss in (
-        projected_loss(x, E, gold, epsilon),
+        projected_loss(spoilt, E, gold, epsilon),
         label_smoothing_loss(x @ E.T, gold, epsilon, 0, "sum"),
     ):
         results.append((loss, *torch.autograd.grad(3 * loss, (x, E))))

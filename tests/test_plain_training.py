@@ -61,7 +61,7 @@ def test_an_update_of_some_parts(encoded):  # noqa: F811
     scaler = loss_scaler(torch.device("cpu"), "fp32")
     seeded = [(0, batch) for batch in batches]
     parts = objective, adam(other), scaler, seeded, tokens, 0.0
-    assert strong.update_weights(*parts)[0] == pytest.approx(loss, rel=1e-12)
+    assert strong.update_weights(*parts)[0].item() == pytest.approx(loss, rel=1e-12)
     for a, b in zip(one.parameters(), other.parameters()):
         torch.testing.assert_close(a.grad, b.grad, rtol=0, atol=1e-12)
 

@@ -22,6 +22,7 @@ from transformer.core.weights import load_weights, save_weights
 from transformer.data import collate
 from transformer.fast.loss import SmoothedLoss
 from transformer.fast.model import Transformer, TransformerConfig
+from transformer.fast.training import fused_adam
 from transformer.hardware import forward_flops, loss_scaler, matmul_precision
 from transformer.models import families
 from transformer.models.checkpoint import load_checkpoint, progress_in
@@ -30,14 +31,14 @@ from transformer.runs import training
 from transformer.runs.batches import token_batches
 from transformer.runs.encoded import check_pairs
 from transformer.runs.progress import Monitor
+from transformer.runs.schedules import set_rates
 from transformer.runs.training import (
-    Objective,
     TrainingConfig,
     endless_batches,
     train,
-    update_weights,
     validation_loss,
 )
+from transformer.runs.update import Objective, update_weights
 
 SMALL = TransformerConfig(
     20, d_model=16, d_ff=32, N=1, h=2, P_drop=0.1, max_positions=16
@@ -143,7 +144,7 @@ def test_halves_accumulate_to_the_whole(encoded, epsilon_ls):
         loss, _ = update_weights(objective, adam(model), SCALER, parts, tokens, 0.01)
         results.append(
             (
-                loss,
+                loss.item(),
                 torch.cat([p.grad.flatten() for p in model.parameters()]),
                 torch.cat([p.detach().flatten() for p in model.parameters()]),
             )
@@ -725,7 +726,8 @@ def test_defaults_are_the_papers():
 # What goes wrong on the way, and when to stop
 
 
-def test_a_bad_update_is_skipped_and_counted(encoded):
+@pytest.mark.parametrize("optimizer", [adam, fused_adam])
+def test_a_bad_update_is_skipped_and_counted(encoded, optimizer):
     """The third update's gradient is not a number: weights and moments stay, the run goes on, the log counts it."""
     model, calls, states = model_of(), itertools.count(1), []
 
@@ -737,12 +739,73 @@ def test_a_bad_update_is_skipped_and_counted(encoded):
         return output * float("nan") if number == 3 else output
 
     model.encoder.register_forward_hook(spoil)
-    log = train(model, encoded, BRIEF)
+    log = train(model, encoded, BRIEF, optimizer=optimizer)
     assert [row["skipped"] for row in log] == [1, 1, 1] and all(
         row["loss"] < 10 for row in log
     )
     assert all(torch.equal(states[2][name], states[3][name]) for name in states[2])
     assert not all(torch.equal(states[3][name], states[4][name]) for name in states[3])
+
+
+def far_away(encoded, config, **parts):
+    """A training that takes its device for one whose host should not wait."""
+    trainer = training.Trainer(model_of(), encoded, config, **parts)
+    trainer.device = torch.device("meta")
+    return trainer
+
+
+def without_times(log):
+    return [row | UNTIMED for row in log]
+
+
+def test_figures_read_late_make_the_same_log(encoded, monkeypatch):
+    config = dataclasses.replace(BRIEF, updates=14, validate_every=6)
+    monkeypatch.setattr(training, "READ_EVERY", 4)
+    late, reads = far_away(encoded, config), []
+    monkeypatch.setattr(
+        training.Trainer,
+        "read_figures",
+        lambda self, read=training.Trainer.read_figures: (
+            reads.append(self.progress.update) if self.waiting else None,
+            read(self),
+        ),
+    )
+    log = late.run()
+    assert reads == [4, 6, 8, 12, 14]
+    assert without_times(log) == without_times(train(model_of(), encoded, config))
+
+
+def test_callbacks_decide_whether_figures_are_read(encoded):
+    seen = []
+
+    def losses(progress):
+        seen.append(progress.loss)
+
+    far_away(encoded, BRIEF, callbacks=[losses]).run()
+    assert None not in seen
+    seen.clear()
+    losses.reads_figures = False
+    far_away(encoded, BRIEF, callbacks=[losses]).run()
+    assert seen[:2] == [None, None]
+    assert seen[2] is not None  # a log line
+
+
+def test_divergence_is_noticed_at_the_log_line_at_the_latest(encoded):
+    config = dataclasses.replace(BRIEF, updates=100, validate_every=30)
+    trainer = far_away(encoded, config)
+    with torch.no_grad():
+        trainer.model.decoder.layers[0].feed_forward.W_1.weight[0, 0] = float("inf")
+    with pytest.raises(ValueError, match="20th update in a row.*diverged"):
+        trainer.run()
+    assert trainer.progress.update == 30
+
+
+def test_a_rate_that_is_a_tensor_is_filled():
+    rate = torch.zeros(())
+    optimizer = torch.optim.SGD(model_of().parameters(), lr=rate)
+    set_rates(optimizer, 0.25)
+    assert optimizer.param_groups[0]["lr"] is rate
+    assert rate == 0.25
 
 
 def test_log_has_the_norm_before_clipping(encoded):

@@ -28,7 +28,7 @@ from transformer.fast.training import fused_adam
 from transformer.hardware import autocast, loss_scaler
 from transformer.models.export import export_ctranslate2
 from transformer.optimizer import adam, set_learning_rate
-from transformer.runs.training import Objective, update_weights
+from transformer.runs.update import Objective, update_weights
 from transformer.speed import SEED, real_tokens
 
 EPSILON = 0.1  # of label smoothing
@@ -108,7 +108,7 @@ class Ours(System):
             [(self.seed, batch)],
             real_tokens(batch),
             self.rate,
-        )[0]
+        )[0].item()
 
     def logits(self, batch):
         return self.model(batch.source, batch.decoder_input)

@@ -72,7 +72,8 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     # The first process may prepare a corpus for hours; one that dies is torchrun's business
-    backend = "nccl" if device.type == "cuda" else "gloo"
+    # Gloo for what the host knows, too: by NCCL it would have to wait for the GPU
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
     distributed.init_process_group(backend, timeout=timedelta(days=1))
     together = False
     try:
@@ -105,14 +106,25 @@ def copy_from_first(module: nn.Module) -> None:
             distributed.broadcast(parameter.data, 0)
 
 
-def sum_over_processes(number: float, device: torch.device) -> float:
-    """A number added up over all processes that train together; each gets the sum."""
+def sum_over_processes(number: float) -> float:
+    """A host's number added up over all processes that train together; each gets the sum."""
     if world_size() == 1:
         return number
-    kind = torch.float32 if device.type == "mps" else torch.float64
-    total = torch.tensor(float(number), dtype=kind, device=device)
+    total = torch.tensor(float(number), dtype=torch.float64)
     distributed.all_reduce(total)
     return total.item()
+
+
+def sum_on_device(number: torch.Tensor) -> torch.Tensor:
+    """A device's number (a tensor) added up over all processes, in fp64; alone, as it is.
+
+    On a GPU no host waits for it.
+    """
+    if world_size() == 1:
+        return number
+    total = number.double()
+    distributed.all_reduce(total)
+    return total
 
 
 def copies_in_step(module: nn.Module) -> nn.Module:

@@ -19,6 +19,7 @@ from transformer.core.checks import (
     check_values,
     exporting,
 )
+from transformer.fast.documents import DocumentMask, document_attention
 
 # Not cuDNN's, which torch 2.13 would take on an H100: it plans anew for every shape of
 # batch, and its gradients with a mask can be NaN (pytorch issue 196678).
@@ -93,13 +94,13 @@ class MultiHeadAttention(plain.MultiHeadAttention):
         self.W_O = nn.Linear(h * d_v, d_model, bias)
         self.attend = attend
 
-    def queries(self, query: Tensor, start: int = 0) -> Tensor:
+    def queries(self, query: Tensor, start: int | Tensor = 0) -> Tensor:
         """(B, T, d_model) -> q (B, h, T, d_k)."""
         q = split_heads(self.W_Q(query), self.h)
         return q if self.rotate is None else self.rotate(q, start)
 
     def keys_and_values(
-        self, key: Tensor, value: Tensor, start: int = 0
+        self, key: Tensor, value: Tensor, start: int | Tensor = 0
     ) -> tuple[Tensor, Tensor]:
         """(B, S, d_model) each -> k (B, h_kv, S, d_k) and v (B, h_kv, S, d_v)."""
         k = split_heads(self.W_K(key), self.h_kv)
@@ -111,17 +112,21 @@ class MultiHeadAttention(plain.MultiHeadAttention):
         query: Tensor,
         key: Tensor | None = None,
         value: Tensor | None = None,
-        mask: Tensor | None = None,
+        mask: Tensor | DocumentMask | None = None,
         cache=None,
-        start: int = 0,
+        start: int | Tensor = 0,
     ) -> Tensor:
         """query (B, T, d_model), key and value (B, S, d_model) -> (B, T, d_model).
 
-        mask: boolean, broadcastable to (B, h, T, S). start: the position of the first
-        query, and of the first new key. Key and value may be left out where a cache
-        holds them.
+        mask: boolean, broadcastable to (B, h, T, S), or that of a packed batch. start: the
+        position of the first query, and of the first new key. Key and value may be left out
+        where a cache holds them.
         """
-        check_mask(mask, query)
+        if isinstance(mask, DocumentMask):
+            start = mask.queries.positions
+            mask = mask.table if mask.way == "dense" else mask
+        else:
+            check_mask(mask, query)
         q = self.queries(query, start)
         k, v = (None, None) if key is None else self.keys_and_values(key, value, start)
         if cache is not None:
@@ -132,15 +137,18 @@ class MultiHeadAttention(plain.MultiHeadAttention):
 
 
 def kernel_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | DocumentMask | None = None
 ) -> tuple[Tensor, Tensor | None]:
     """`scaled_dot_product_attention` by torch's kernel, which never writes the table of weights.
 
     Returns the output (B, h, T, d_v), and None for the weights. Rows that may attend to
     nothing give zeros, on every version of torch. On a CPU the formula is taken where it
     is quicker: for a single query, and for few keys in bf16 or at "medium". There the
-    kernel's backward pass in bf16 is slow at any length, so it gets fp32.
+    kernel's backward pass in bf16 is slow at any length, so it gets fp32. A packed batch's
+    mask brings its own way.
     """
+    if isinstance(mask, DocumentMask):
+        return document_attention(q, k, v, mask), None
     check_boolean(mask)
     check_values(k, v)
     if exporting():  # the formula means the same everywhere
@@ -148,9 +156,7 @@ def kernel_attention(
     if q.device.type != "cpu":
         with sdpa_kernel(BACKENDS):
             return kernel(q, k, v, mask), None
-    other = (
-        q.dtype == torch.bfloat16 or torch.get_float32_matmul_precision() == "medium"
-    )
+    other = q.dtype == torch.bfloat16 or matmuls_are_medium()
     if q.shape[-2] == 1 or (other and k.shape[-2] < SHORT):
         return plain.attention(q, k, v, mask)
     wide = torch.promote_types(q.dtype, torch.float32)
@@ -166,10 +172,22 @@ def kernel(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, mask | ~some).masked_fill(~some, 0.0)
 
 
-@cache
+@torch.compiler.assume_constant_result
+def matmuls_are_medium() -> bool:
+    """Whether torch's switch for fp32 products stands at "medium"."""
+    return torch.get_float32_matmul_precision() == "medium"
+
+
+@torch.compiler.assume_constant_result
 def empty_rows_are_zero() -> bool:
     """True where torch's kernel gives zeros for a row without any key; before torch 2.5
     it gave NaN."""
+    return tried_without_keys()
+
+
+@cache
+def tried_without_keys() -> bool:
+    """`empty_rows_are_zero`, tried once."""
     x = torch.ones(1, 1, 1, 1)
     nothing = torch.zeros(1, 1, dtype=torch.bool)
     return bool((F.scaled_dot_product_attention(x, x, x, nothing) == 0).all())

@@ -6,13 +6,14 @@ from torch import Tensor, nn
 
 class BitDropout(nn.Dropout):
     """`nn.Dropout` that takes 16 random bits an entry on a CPU, where torch draws a number for
-    each; elsewhere it is torch's.
+    each; elsewhere, and in what torch.compile writes, it is torch's.
 
     An entry is lost with probability p, rounded to a multiple of 1/65,536.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training or self.p in (0, 1) or x.device.type != "cpu":
+        idle = not self.training or self.p in (0, 1)
+        if idle or x.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(x)
         return x * random_keep(x, self.p) * (1 / (1 - self.p))
 

@@ -11,8 +11,10 @@ from transformer.attention import causal_mask
 from transformer.core.checks import check_ids, check_sides, exporting
 from transformer.core.settings import check_sizes, named_sizes
 from transformer.core.state import DecoderState, EncoderDecoder, caches_of
+from transformer.data import Batch
 from transformer.embeddings import Projection
 from transformer.fast.attention import MultiHeadAttention
+from transformer.fast.documents import PackedBatch, document_mask
 from transformer.fast.embeddings import Embedding
 from transformer.fast.loading import keep_tied
 from transformer.fast.positions import (
@@ -152,6 +154,8 @@ class Transformer(plain.Transformer, EncoderDecoder):
     longer than config.max_positions.
     """
 
+    reads_packed = True  # `loss` takes a `PackedBatch`
+
     def __init__(self, config: TransformerConfig, parts: Parts = Parts()):
         nn.Module.__init__(self)  # the parts are others
         self.config = c = config
@@ -176,9 +180,14 @@ class Transformer(plain.Transformer, EncoderDecoder):
         return super().forward(source, target)
 
     def embed(
-        self, tokens: Tensor, embedding: nn.Module | None = None, start: int = 0
+        self,
+        tokens: Tensor,
+        embedding: nn.Module | None = None,
+        start: int | Tensor = 0,
     ) -> Tensor:
         """Ids (B, T) of tokens from position start on -> (B, T, d_model).
+
+        start: or the position of each (T,).
 
         embedding: the source's, where none is given.
         """
@@ -224,6 +233,19 @@ class Transformer(plain.Transformer, EncoderDecoder):
             caches=caches,
             start=start,
         )
+
+    def loss(self, batch: Batch | PackedBatch, criterion: Callable) -> Tensor:
+        """criterion(output, states, gold) of a padded or a packed batch."""
+        if not isinstance(batch, PackedBatch):
+            return super().loss(batch, criterion)
+        sources, targets = batch.sources, batch.targets
+        read = document_mask(sources, sources, False, batch.way)
+        write = document_mask(targets, targets, True, batch.way)
+        look = document_mask(targets, sources, False, batch.way)
+        memory = self.encoder(self.embed(batch.source, start=sources.positions), read)
+        x = self.embed(batch.decoder_input, self.target_embedding, targets.positions)
+        x = self.decoder(x, memory=memory, mask=write, source_mask=look)
+        return criterion(self.output, x, batch.gold)
 
     def initial_state(self, source: Tensor, new_cache: Callable) -> DecoderState:
         """The `DecoderState` of a search that has read source (B, S) and written nothing (15).

@@ -127,10 +127,10 @@ def packed(model):
     return quick(model)
 
 
-def compile_stacks(model):
-    """Let torch.compile write kernels for a model's stacks, for any batch size and length; returns
-    the model."""
+def compile_stacks(model, dynamic=True):
+    """Let torch.compile write kernels for a model's stacks, for any batch size and length, or for
+    one shape where not dynamic; returns the model."""
     for name, stack in model.named_children():
         if name in ("encoder", "decoder"):
-            stack.compile(dynamic=True)
+            stack.compile(dynamic=dynamic)
     return model

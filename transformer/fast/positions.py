@@ -7,11 +7,13 @@ from transformer.fast.loading import keep_filled
 from transformer.positions import rotate, sinusoids
 
 
-def positions_of(table: Tensor, start: int, length: int) -> Tensor:
-    """Rows start to start + length of a table (max_positions, d).
+def positions_of(table: Tensor, start: int | Tensor, length: int) -> Tensor:
+    """Rows start to start + length of a table (max_positions, d), or the rows start (length,).
 
-    Raises ValueError past its end.
+    Raises ValueError past its end; of several rows that are named, nothing is checked.
     """
+    if isinstance(start, Tensor):
+        return table[start]
     if start < 0:
         raise ValueError(f"start must be at least 0, not {start}")
     if start + length > len(table):
@@ -24,7 +26,8 @@ def positions_of(table: Tensor, start: int, length: int) -> Tensor:
 
 
 class SinusoidalPositions(positions.Positions):
-    """Add the fixed sinusoids to embeddings (B, T, d_model), the first being at start.
+    """Add the fixed sinusoids to embeddings (B, T, d_model), the first being at start, or each at
+    its own of start (T,).
 
     Raises ValueError for a sentence that goes past max_positions.
     """
@@ -35,14 +38,14 @@ class SinusoidalPositions(positions.Positions):
         self.register_buffer("table", table, persistent=False)
         keep_filled(self)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         return x + positions_of(self.table, start, x.shape[1])
 
 
 class LearnedPositions(positions.LearnedPositions):
     """Add a learned vector a position (row E of Table 3), as `SinusoidalPositions` do."""
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         return x + positions_of(self.table, start, x.shape[1])
 
 
@@ -63,5 +66,5 @@ class RotaryPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
         keep_filled(self)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int | Tensor = 0) -> Tensor:
         return rotate(x, positions_of(self.table, start, x.shape[-2]))

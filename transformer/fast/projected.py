@@ -29,7 +29,12 @@ def projected_loss(x, E, gold, epsilon=0.1, pad_id=0):
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon must be between 0 and 1, not {epsilon}")
     real, wanted = gold != pad_id, torch.is_grad_enabled()
-    return Chunks.apply(x[real], E, gold[real], epsilon, chunk_rows(E), wanted)
+    if gold.device.type == "cpu" and not torch.compiler.is_compiling():
+        x, gold, real = x[real], gold[real], None
+    else:  # to choose rows, the host would have to wait for their number
+        x = x.masked_fill(~real[..., None], 0.0).flatten(0, -2)
+        gold, real = gold.flatten(), real.flatten()
+    return Chunks.apply(x, E, gold, real, epsilon, chunk_rows(E), wanted)
 
 
 def chunk_rows(E):
@@ -41,24 +46,31 @@ def chunk_rows(E):
     return max(1, space // (4 * len(E)))
 
 
-def chunk_gradient(z, gold, epsilon):
-    """Loss of logits z (n, V), summed, and its gradient (n, V), for gold (n,)."""
+def chunk_gradient(z, gold, real, epsilon):
+    """Loss of logits z (n, V), summed, and its gradient (n, V), for gold (n,).
+
+    real (n,): the rows whose loss counts, or None for all.
+    """
     at_gold, mean, top = z.gather(1, gold[:, None])[:, 0], z.mean(dim=1), z.amax(dim=1)
     p = z.softmax(dim=1)
     log_sum = (
         top - p.amax(dim=1).log()
     )  # log of the sum of exponentials, from the largest entry
-    loss = (log_sum - (1 - epsilon) * at_gold - epsilon * mean).sum()
+    losses = log_sum - (1 - epsilon) * at_gold - epsilon * mean
+    loss = (losses if real is None else losses.masked_fill(~real, 0.0)).sum()
     p -= epsilon / z.shape[1]
     p.scatter_add_(1, gold[:, None], p.new_full((len(gold), 1), epsilon - 1))
     return loss, p
 
 
 class Chunks(torch.autograd.Function):
-    """The summed loss of x (n, d_model) projected by E (V, d_model); see `projected_loss`."""
+    """The summed loss of x (n, d_model) projected by E (V, d_model); see `projected_loss`.
+
+    Rows of x that do not count, by real (n,), are zeros.
+    """
 
     @staticmethod
-    def forward(ctx, x, E, gold, epsilon, rows, wanted):
+    def forward(ctx, x, E, gold, real, epsilon, rows, wanted):
         short = (
             x[:1] @ E[:1].T
         ).dtype  # bf16 or fp16 inside `autocast`, otherwise x's own
@@ -68,7 +80,8 @@ class Chunks(torch.autograd.Function):
             for i in range(0, len(x), rows):
                 part = x[i : i + rows].to(short)
                 z = (part @ weight.T).to(x.dtype)
-                loss, gradient = chunk_gradient(z, gold[i : i + rows], epsilon)
+                counts = None if real is None else real[i : i + rows]
+                loss, gradient = chunk_gradient(z, gold[i : i + rows], counts, epsilon)
                 total = total + loss
                 if not wanted:  # only the loss
                     continue
@@ -88,4 +101,4 @@ class Chunks(torch.autograd.Function):
                 "the chunked loss has no second derivative: take SmoothedLoss"
             )
         to_x, to_E = ctx.saved_tensors
-        return gradient * to_x, gradient * to_E, None, None, None, None
+        return gradient * to_x, gradient * to_E, None, None, None, None, None

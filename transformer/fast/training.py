@@ -1,5 +1,7 @@
 """Parts that training takes: the loss in chunks, Adam in one kernel, Adam by parts of a model."""
 
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -10,11 +12,16 @@ from transformer.optimizer import ADAM
 def fused_adam(model: nn.Module) -> torch.optim.Optimizer:
     """As `adam`, fused; on a CPU with its moments made now, side by side.
 
-    Made in the first update they would lie scattered in memory.
+    Made in the first update they would lie scattered in memory. On a GPU the rate is a tensor there,
+    which a training fills (`set_rates`).
     """
     parameters = list(model.parameters())
+    settings: dict[str, Any] = dict(ADAM)
+    device = parameters[0].device
+    if device.type == "cuda":
+        settings["lr"] = torch.tensor(ADAM["lr"], device=device)
     try:
-        optimizer = torch.optim.Adam(parameters, **ADAM, fused=True)
+        optimizer = torch.optim.Adam(parameters, **settings, fused=True)
     except (RuntimeError, ValueError):  # no fused kernel for this device in this torch
         optimizer = torch.optim.Adam(parameters, **ADAM)
     for p in parameters:

@@ -38,10 +38,10 @@ class Clock:
     def __init__(self, seconds: float = 0.0):
         self.started = time.monotonic() - seconds
 
-    def read(self, device: torch.device) -> float:
+    def read(self) -> float:
         """The first process's clock, for all: the learning rate may depend on it."""
         passed = time.monotonic() - self.started if rank() == 0 else 0.0
-        return sum_over_processes(passed, device)
+        return sum_over_processes(passed)
 
 
 def progress_bar(updates: int, done: int) -> tqdm:
@@ -132,6 +132,8 @@ class Forecast:
     done: the "update" and the "seconds" that it goes on from. The first update warms up; a
     validation between two others does not touch their median.
     """
+
+    reads_figures = False
 
     def __init__(self, training, done: dict, say: Callable = tqdm.write):
         self.updates = training.updates - done["update"]

@@ -61,7 +61,7 @@ class Timer:
         # of several processes the first alone has a log
         ends = [row["seconds"] for row in log]
         each = float(np.median(np.diff(ends))) if len(ends) > 1 else sum(ends)
-        return sum_over_processes(each, self.device)
+        return sum_over_processes(each)
 
 
 def sample_of(sentences: Sentences) -> tuple[int, list]:

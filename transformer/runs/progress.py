@@ -187,7 +187,6 @@ class Progress:
 
     def count(self, loss: float, norm: float) -> None:
         """Note an update's loss and norm, or that it was skipped; `Diverged` after too many."""
-        self.update += 1
         self.loss = loss if math.isfinite(norm) else None
         if math.isfinite(norm):
             self.losses.append(loss)

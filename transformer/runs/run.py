@@ -130,7 +130,7 @@ def new_model(e: Experiment, device: torch.device):
         folder = folder_named(init)
         load_parameters(model, named_weights(load_model(folder)), folder)
     model = model.to(device)
-    return compile_stacks(model) if e.compile else model
+    return compile_stacks(model, not e.training.packed) if e.compile else model
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,13 @@ def keep_ratios(optimizer: torch.optim.Optimizer) -> None:
 
 
 def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Give every group of parameters this rate, times its "lr_scale" where it has one."""
+    """Give every group of parameters this rate, times its "lr_scale" where it has one.
+
+    A rate that is a tensor is filled: what was compiled or captured with it reads it there.
+    """
     for group in optimizer.param_groups:
-        group["lr"] = rate * group.get("lr_scale", 1.0)
+        own = rate * group.get("lr_scale", 1.0)
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(own)
+        else:
+            group["lr"] = own

@@ -5,15 +5,15 @@ Objective, accumulation and rate are those of the plain loop; `tests/test_plain_
 both together.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer import training
 from transformer.core.checks import check_choice
@@ -25,27 +25,33 @@ from transformer.core.distributed import (
     own_share,
     process_group,
     rank,
+    sum_on_device,
     sum_over_processes,
     watch_peers,
-    without_exchange,
     world_size,
 )
 from transformer.core.interrupt import Interrupted, catch_interrupt
 from transformer.core.settings import check_counts, check_fractions, check_positive
 from transformer.core.weights import check_trainable
 from transformer.data import collate
+from transformer.fast.documents import way_on
 from transformer.fast.loss import ChunkedLoss, SmoothedLoss
+from transformer.fast.packing import Layout, pack
 from transformer.hardware import (
     Meter,
     Precision,
-    autocast,
     choose_precision,
     loss_scaler,
     matmul_precision,
     matmul_rate,
 )
 from transformer.optimizer import adam
-from transformer.runs.batches import epoch_batches, token_batches
+from transformer.runs.batches import (
+    epoch_batches,
+    epoch_packs,
+    packed_layout,
+    token_batches,
+)
 from transformer.runs.encoded import check_pairs
 from transformer.runs.monitor import (
     Clock,
@@ -62,9 +68,11 @@ from transformer.runs.schedules import (
     function_of,
     keep_ratios,
     rate_of,
-    set_rates,
     warn_of_peak,
 )
+from transformer.runs.update import Objective, batch_seed, update_weights
+
+READ_EVERY = 100  # updates on a GPU, at most, till their losses are read
 
 
 @dataclass(frozen=True)
@@ -80,6 +88,7 @@ class TrainingConfig(training.TrainingConfig):
         epsilon_ls: label smoothing, the share of probability that goes to all types (0: none)
         validate_every: updates between validations
         seed: of the order of the batches and of dropout; of a run's first weights, too
+        packed: sentences back to back, batch_tokens a side without padding between: for GPUs
         minutes: stop after so many, validating and saving included; None sets no limit
         learning_rate: its peak; where None, the paper's formula gives it, times lr_scale
         schedule: the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or
@@ -98,6 +107,7 @@ class TrainingConfig(training.TrainingConfig):
     """
 
     accumulate: int = 1
+    packed: bool = False
     minutes: float | None = None
     learning_rate: float | None = None
     schedule: str | Callable[[int], float] = "inverse_sqrt"
@@ -125,80 +135,28 @@ class TrainingConfig(training.TrainingConfig):
 
 
 def endless_batches(
-    encoded, batch_tokens: int, seed: int, epoch: int = 0, index: int = 0
+    encoded,
+    batch_tokens: int,
+    seed: int,
+    epoch: int = 0,
+    index: int = 0,
+    layout: Layout | None = None,
 ) -> Iterator[tuple[int, int, list[int]]]:
     """Yield (epoch, index, numbers of the batch's pairs) for ever.
 
-    The seed decides the order; epoch and index are the place in it to begin from.
+    The seed decides the order; epoch and index are the place in it to begin from. layout: that of
+    packed batches.
     """
     while True:
         order = training.epoch_seed(seed, epoch)
-        batches = epoch_batches(encoded, batch_tokens, order, skip=index)
+        if layout is None:
+            batches = epoch_batches(encoded, batch_tokens, order, skip=index)
+        else:
+            batches = epoch_packs(encoded, layout, order, skip=index)
         for i, rows in enumerate(batches, index):
             yield epoch, i, rows
         epoch += 1
         index = 0
-
-
-class Objective(nn.Module):
-    """The loss of a model on a `Batch`, summed over real target tokens, in nats.
-
-    As one module, because several processes have a copy of it each, and torch averages the copies'
-    gradients (notebook 11).
-    """
-
-    def __init__(self, model: nn.Module, criterion: Callable, precision: str = "fp32"):
-        super().__init__()
-        self.model = model
-        self.criterion = criterion
-        self.precision = precision
-
-    def forward(self, batch):
-        with autocast(batch.source.device, self.precision):
-            return self.model.loss(batch, self.criterion)
-
-
-def batch_seed(seed: int, update: int, number: int) -> int:
-    """The seed for dropout in one batch (counted within its update) of one update.
-
-    So it is the same whichever process works on it, and after whatever break.
-    """
-    return ((seed * 1_000_003 + update) * 1009 + number) % 2**63
-
-
-def update_weights(
-    objective: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    scaler,
-    batches: list,
-    tokens: int,
-    rate: float,
-    clip: float | None = None,
-) -> tuple[float, float]:
-    """One update from this process's share of batches, [(seed, `Batch`), ...].
-
-    tokens: real target tokens in the batches of all processes. Returns this process's
-    part of the loss per target token (nats), and the norm of the gradient; where that
-    is infinite or not a number, the weights stay as they were.
-    """
-    objective.train()
-    optimizer.zero_grad()
-    parameters = list(objective.parameters())
-    total: Any = 0.0
-    for number, (seed, batch) in enumerate(batches, 1):
-        torch.manual_seed(seed)
-        with without_exchange(objective, more=number < len(batches)):
-            loss = objective(batch.to(parameters[0].device)) / tokens
-            # processes average their gradients: the factor makes it a sum
-            scaler.scale(loss * world_size()).backward()
-        total = total + loss.detach()
-    scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(parameters, clip or math.inf)
-    if norm.isfinite():
-        set_rates(optimizer, rate)
-        scaler.step(optimizer)
-    scaler.update()
-    return total.item(), norm.item()
 
 
 @torch.no_grad()
@@ -231,11 +189,16 @@ def held_out_loss(model: nn.Module, encoded) -> dict[str, float]:
     return validation_loss(model, encoded, criterion=criterion)
 
 
-def share(encoded, picked: list, seed: int, update: int, pad_id: int) -> list:
-    """This process's batches of an update, with their seeds: [(seed, `Batch`), ...]."""
+def share(
+    encoded, picked: list, seed: int, update: int, make: Callable[[list], Any]
+) -> list:
+    """This process's batches of an update, with their seeds: [(seed, batch), ...].
+
+    make(pairs): a `Batch`, or a packed one.
+    """
     batches = []
     for number, (_, _, rows) in own_share(picked):
-        batch = collate([encoded[i] for i in rows], pad_id)
+        batch = make([encoded[i] for i in rows])
         batches.append((batch_seed(seed, update, number), batch))
     return batches
 
@@ -309,6 +272,7 @@ class Trainer:
 
     def prepare(self, criterion: Callable | None) -> None:
         """What the device and the precision decide: the objective, the scale, the meter."""
+        self.waiting: list[Tensor] = []  # losses and norms not read yet
         check_trainable(self.model)
         function_of(self.config.schedule)  # refused before the first update
         if rank() == 0:
@@ -320,8 +284,24 @@ class Trainer:
             pad_id = self.model.config.pad_id
             criterion = SmoothedLoss(self.config.epsilon_ls, pad_id)
         self.objective = copies_in_step(Objective(self.model, criterion, precision))
+        self.prepare_batches(precision)
         peak = matmul_rate(self.device, precision) * world_size()
         self.meter = Meter(self.model.config, peak)
+
+    def prepare_batches(self, precision: str) -> None:
+        """What makes a batch of pairs; ValueError for a model that reads no packed ones."""
+        pad_id = self.model.config.pad_id
+        self.layout: Layout | None = None
+        self.make_batch: Callable = partial(collate, pad_id=pad_id)
+        if self.config.packed:
+            if not getattr(self.model, "reads_packed", False):
+                raise ValueError(
+                    f"{type(self.model).__name__} reads no packed batches, the Transformer "
+                    "does: train it without packed"
+                )
+            self.layout = packed_layout(self.encoded, self.config.batch_tokens)
+            way = way_on(self.device, precision)
+            self.make_batch = partial(pack, layout=self.layout, pad_id=pad_id, way=way)
 
     def width(self) -> int:
         """d_model; a model of one's own may have no such width."""
@@ -338,7 +318,7 @@ class Trainer:
     def finish(self) -> list[dict]:
         """See `run`."""
         config, done = self.config, self.progress
-        place = done.epoch, done.index
+        place = done.epoch, done.index, self.layout
         stream = endless_batches(self.encoded, config.batch_tokens, config.seed, *place)
         self.bar = progress_bar(config.updates, done.update)
         with catch_interrupt() as self.signals, self.bar:
@@ -353,7 +333,7 @@ class Trainer:
         if done and not self.progress.validated:  # stopped, or only to be wound up
             self.log_validation()
             self.call_back()
-        return not sum_over_processes(bool(self.signals) or done, self.device)
+        return not sum_over_processes(bool(self.signals) or done)
 
     def update(self, picked: list) -> None:
         """Do an update with batches [(epoch, index, rows), ...], and what is due after it."""
@@ -361,24 +341,45 @@ class Trainer:
         number = self.progress.update + 1
         pairs = [self.encoded[i] for _, _, rows in picked for i in rows]
         tokens = sum(len(target) - 1 for _, target in pairs)
-        c = self.model.config
-        batches = share(self.encoded, picked, config.seed, number, c.pad_id)
-        self.progress.rate = rate_of(
-            config, number, self.width(), self.progress.seconds
-        )
+        batches = share(self.encoded, picked, config.seed, number, self.make_batch)
+        rate = rate_of(config, number, self.width(), self.progress.seconds)
         method = self.objective, self.optimizer, self.scaler
-        rate = self.progress.rate
         loss, norm = update_weights(*method, batches, tokens, rate, config.clip)
-        self.progress.count(sum_over_processes(loss, self.device), norm)
+        self.waiting += sum_on_device(loss), norm
+        self.progress.update = number
+        self.progress.rate = rate
         self.progress.epoch, last, _ = picked[-1]
         self.progress.index = last + 1
         self.progress.tokens += tokens
-        self.progress.seconds = self.clock.read(self.device)
-        self.progress.scaler = self.scaler.state_dict()
+        if self.figures_are_due():
+            self.read_figures()
+        self.progress.seconds = self.clock.read()
         self.meter.add(len(pairs), sum(len(source) for source, _ in pairs), tokens)
         self.bar.update()
         if rank() == 0:
             self.record()
+
+    def figures_are_due(self) -> bool:
+        """Whether loss and norm are to be read now: a GPU's host would wait for them each time."""
+        asked = any(getattr(call, "reads_figures", True) for call in self.callbacks)
+        update, config = self.progress.update, self.config
+        due = update % config.validate_every == 0 or update >= config.updates
+        return self.device.type == "cpu" or asked or due or update % READ_EVERY == 0
+
+    def read_figures(self) -> None:
+        """Count the updates whose loss and norm have not been read; `Diverged` after too many
+        that were skipped."""
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            figures = torch.stack(waiting).tolist()
+            for loss, norm in zip(figures[::2], figures[1::2]):
+                self.progress.count(loss, norm)
+
+    def save(self, keep: int = 0) -> None:
+        """Save all; with keep > 0 the weights, too, of which so many stay."""
+        self.read_figures()
+        self.progress.scaler = self.scaler.state_dict()
+        self.saver.save(self.progress, keep)
 
     def record(self) -> None:
         """Log, validate and save every validate_every updates and at the end; every save_minutes
@@ -387,12 +388,13 @@ class Trainer:
         if progress.finished(config) or progress.update % config.validate_every == 0:
             self.log_validation()
         elif self.saver.due():
-            self.saver.save(progress)
+            self.save()
         self.call_back()
 
     def log_validation(self) -> None:
         """Add a row to the log, with what `validate` measures, and save."""
         progress, config = self.progress, self.config
+        self.read_figures()
         check_weights(self.model)
         row = progress.row(self.meter.read())
         row |= self.figures(row)
@@ -405,7 +407,7 @@ class Trainer:
         # A run that goes on after a stop averages what one without it would
         regular = progress.update % config.validate_every == 0
         stray = bool(progress.stopped) and not regular
-        self.saver.save(progress, 0 if stray else config.keep + waited)
+        self.save(0 if stray else config.keep + waited)
         self.meter.restart()
 
     def call_back(self) -> None:
@@ -414,7 +416,7 @@ class Trainer:
             for callback in self.callbacks:
                 callback(self.progress)
         except Exception:
-            self.saver.save(self.progress)
+            self.save()
             raise
 
     def figures(self, row: dict) -> dict:
@@ -425,17 +427,17 @@ class Trainer:
                 self.monitor.check(figures, row)
             return figures
         except Exception:
-            self.saver.save(self.progress)
+            self.save()
             raise
 
     def close(self) -> list[dict]:
         """The log; where the run is not finished all is saved, and Interrupted says so."""
         done = rank() == 0 and self.progress.finished(self.config)
-        if not sum_over_processes(done, self.device):  # the first alone knows of time
+        if not sum_over_processes(done):  # the first alone knows of time
             if rank() == 0:
-                self.saver.save(self.progress)
+                self.save()
             # Wait: when one process leaves, torchrun stops the others, saving or not
-            sum_over_processes(0, self.device)
+            sum_over_processes(0)
             folder = self.saver.folder
             place = f", all saved in {folder}" if folder else ""
             raise Interrupted(f"stopped after update {self.progress.update}{place}")
@@ -450,7 +452,7 @@ class Trainer:
         progress = self.progress
         if progress.stopped:
             progress.log[-1]["stopped"] = progress.stopped
-            self.saver.save(progress)
+            self.save()
         if self.config.restore_best:
             self.saver.load_best(progress.best_update())
 
@@ -469,7 +471,8 @@ def train(
     folder: where it is saved, and gone on with where `resume` is True. validate(model): figures by
     name, measured every `config.validate_every` updates and at the end. parts: criterion and
     optimizer, see `Trainer`, and callbacks: each is called with the `Progress` after each update,
-    and can stop the training:
+    and can stop the training. On a GPU one that has `reads_figures = False` finds losses and norms
+    up to `READ_EVERY` updates late, and the host need not wait for them:
 
         from transformer.runs.training import validation_loss
 
