@@ -112,17 +112,6 @@ class Overview:
 
 
 def parse(arguments: Sequence[str]) -> Any:
-<<<<<<< HEAD
-    """The command that the arguments name, filled in; where they name none, the `Overview`."""
-    arguments = without_imports(arguments)
-    name, rest = "".join(arguments[:1]), arguments[1:]
-    if name in ("", "-h", "--help"):
-        return Overview()
-    if name not in COMMANDS:
-        raise ValueError(
-            f"there is no command {name}{did_you_mean(name, COMMANDS)}: it is one of "
-            f"{', '.join(COMMANDS)}; transformer --help says what each does"
-=======
     """The command that the arguments name, filled in, or the `Overview`; ValueError for none."""
     arguments = without_imports(arguments)
     name, rest = "".join(arguments[:1]), arguments[1:]
@@ -133,7 +122,6 @@ def parse(arguments: Sequence[str]) -> Any:
         raise ValueError(
             f"{said if name else 'name a command,'} one of {', '.join(COMMANDS)}; "
             "transformer --help says what each does"
->>>>>>> w-api
         )
     if name == "train":
         from transformer.cli.train import Train, parse_train
