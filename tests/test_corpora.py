@@ -16,9 +16,16 @@ import pytest
 
 from transformer import corpora
 from transformer.core.files import data_folder
+from transformer.core.records import read_rows
 from transformer.corpora import bundled, download, registry, splits, treebanks
 from transformer.corpora.moses import detokenizer
-from transformer.corpora.splits import fold, groups, hold_out
+from transformer.corpora.splits import (
+    fold,
+    groups,
+    hold_out,
+    numbered_tatoeba,
+    shapes,
+)
 from transformer.corpora.tokenizer import WORD, Tokenizer
 from transformer.runs import encoded
 
@@ -378,6 +385,25 @@ def test_groups_are_connected_components():
 def test_the_two_sides_are_kept_apart():
     """An English sentence that is spelt like a German one says nothing."""
     assert len(set(groups([("Hand", "x"), ("y", "Hand")]))) == 2
+
+
+def test_shapes_name_the_pairs_of_a_group():
+    lines = [
+        ("Stop!", "Halt!"),
+        ("Stop.", "Hör auf!"),
+        ("Give up.", "Hör auf."),
+        ("We sing.", "Wir singen."),
+        ("Run!", "Lauf!"),
+    ]
+    assert shapes(lines) == {"0-0 0-1 1-1": 1, "0-0": 2}
+
+
+def test_numbered_tatoeba_has_the_groups_of_its_record():
+    pairs = numbered_tatoeba()
+    assert len(pairs) == 169_813
+    assert shapes(pairs) == {
+        row["shape"]: row["groups"] for row in read_rows("repeats")
+    }
 
 
 def test_held_out_pairs_share_nothing():

@@ -21,6 +21,7 @@ from transformer.data import (
     cut,
     encode_pairs,
     fill_batches,
+    in_bytes,
     join,
     learn_merges,
     pad,
@@ -92,6 +93,28 @@ def test_merges_are_those_of_the_library(pairs):
     ]
     assert len(set(ours) & set(library)) >= 56
     assert ours[:10] == library[:10]
+
+
+def test_merges_of_bytes_cut_as_the_library_does(pairs):
+    words = Counter(
+        word
+        for english, _ in pairs
+        for word in re.findall(r" ?\w+| ?[^\w\s]", " " + english)
+    )
+    library = Tokenizer.train([english for english, _ in pairs], 259 + 60)
+    merges = learn_merges({in_bytes(word): n for word, n in words.items()}, 60)
+    differ = [
+        word
+        for word in words
+        if word.startswith(" ")
+        and list(cut(in_bytes(word), merges)) != library.bytes_of_each_piece(word[1:])
+    ]
+    assert len(differ) < 0.02 * len(words)
+
+
+def test_bytes_of_a_word_come_back():
+    assert in_bytes("é鍵") == (b"\xc3", b"\xa9", b"\xe9", b"\x8d", b"\xb5")
+    assert b"".join(in_bytes("Québec")).decode() == "Québec"
 
 
 def test_a_batch_is_filled_until_the_next_would_not_fit():
@@ -355,6 +378,14 @@ def test_gold_is_the_input_one_later():
     assert torch.equal(moved.target, batch.target) and torch.equal(
         moved.source, batch.source
     )
+
+
+def test_pairs_of_a_batch_have_no_padding():
+    batch = collate([([5, 2], [1, 9, 9, 2]), ([5, 6, 2], [1, 2])], pad_id=0)
+    first, second = batch.pairs()
+    assert isinstance(first, Batch)
+    assert (first.source.tolist(), first.target.tolist()) == ([[5, 2]], [[1, 9, 9, 2]])
+    assert (second.source.tolist(), second.target.tolist()) == ([[5, 6, 2]], [[1, 2]])
 
 
 def test_padding():

@@ -171,8 +171,7 @@ PICTURES = {
         {"at random": [[0, 3], [1, 2]], "similar": [[0, 1], [2, 3]]},
     ),
     "kept_apart": lambda: views.kept_apart(
-        {"test": [("A", "B")], "left out": [("a", "C")], "training": [("D", "E")]},
-        str.lower,
+        {"test": [("a", "b")], "left out": [("a", "c")], "training": [("d", "e")]}
     ),
     "valley": lambda: views.valley(
         {"near": torch.tensor([[-10.0, 1], [0, 0]]), "far": torch.ones(3, 2) * 30}

@@ -3,8 +3,11 @@
 import random
 import re
 import zipfile
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from transformer.core.records import read_rows
 
 
 def fold(text: str) -> str:
@@ -58,6 +61,46 @@ def hold_out(pairs: list, count: int, seed: int = 2017) -> list:
             held_out.setdefault(group, i)
     others = [pair for pair, group in zip(pairs, number) if group not in held_out]
     return [pairs[i] for i in held_out.values()] + others
+
+
+def shapes(pairs: list) -> Counter:
+    """How often each shape of a group occurs: {"0-0 0-1": groups, ...}.
+
+    A shape names a group's pairs in their order, with a number for each different sentence
+    of the group: "0-0 0-1" is one English sentence with two translations.
+    """
+    members = defaultdict(list)
+    for pair, group in zip(pairs, groups(pairs)):
+        members[group].append(pair)
+    count: Counter = Counter()
+    for group in members.values():
+        number: tuple[dict, dict] = ({}, {})
+        shape = []
+        for pair in group:
+            english, german = (
+                known.setdefault(fold(text), len(known))
+                for known, text in zip(number, pair)
+            )
+            shape.append(f"{english}-{german}")
+        count[" ".join(shape)] += 1
+    return count
+
+
+def numbered_tatoeba() -> list[tuple[str, str]]:
+    """The lines of Tatoeba with a number for each different sentence: [("en 0", "de 0"), ...].
+
+    Case, punctuation and spaces make no difference. Made from the record of
+    `python -m transformer.experiments.repeats`, which holds no sentence; the order of the
+    lines is not that of Tatoeba.
+    """
+    pairs, english, german = [], 0, 0
+    for row in read_rows("repeats"):
+        shape = [tuple(map(int, pair.split("-"))) for pair in row["shape"].split()]
+        sources, targets = (max(side) + 1 for side in zip(*shape))
+        for _ in range(row["groups"]):
+            pairs += [(f"en {english + i}", f"de {german + j}") for i, j in shape]
+            english, german = english + sources, german + targets
+    return pairs
 
 
 def tatoeba_lines(path: Path) -> list[tuple[str, str]]:

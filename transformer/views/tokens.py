@@ -180,18 +180,17 @@ def batch(blocks, tokenizer):
         for title, rows in ids.items()
     }
     widths = column_widths([row for rows in blocks.values() for row in rows])
-    left = max(width_of(title) for title in blocks) + 0.25
-    step, apart = HIGH + 0.26, 0.22
+    step, apart, title_high = HIGH + 0.26, 0.16, 0.3
     lines = sum(map(len, blocks.values()))
-    high = lines * step + apart * (len(blocks) - 1)
-    figure, ax = canvas((0, left + sum(widths) + GAP * len(widths)), (-high, 0), 1)
+    high = lines * step + title_high * len(blocks) + apart * (len(blocks) - 1)
+    figure, ax = canvas((0, sum(widths) + GAP * len(widths)), (-high, 0), 1)
     y = 0.0
     for title, rows in blocks.items():
-        middle = y - (len(rows) * step - 0.2) / 2
-        look = {"ha": "right", "va": "center", "color": DARK["embedding"]}
-        ax.text(left - 0.25, middle, title, **look)
+        look = {"ha": "left", "va": "center", "color": DARK["embedding"]}
+        ax.text(0.02, y - title_high / 2, title, **look)
+        y -= title_high
         for row, numbers in zip(rows, ids[title]):
-            row_of_batch(ax, left, y - HIGH, widths, row, numbers)
+            row_of_batch(ax, 0, y - HIGH, widths, row, numbers)
             y -= step
         y -= apart
     said = (
@@ -222,27 +221,27 @@ def padding(encoded, ways):
     """What batches look like that were made in several ways, {title: batches}.
 
     Of each way that batch is drawn whose padding is nearest to the median of all: tokens
-    green, padding pale, the sources left and the targets right.
+    green, padding pale, the sources to the left and the targets to the right.
     """
-    figure, axes = panels(7.6, 3.6, columns=len(ways), sharex=True, sharey=True)
+    figure, axes = panels(7.8, 3.4, columns=len(ways), sharex=True, sharey=True)
     drawn, said = [], []
     for title, batches in ways.items():
         sides = [[tuple(map(len, encoded[i])) for i in batch] for batch in batches]
         drawn.append(sorted(sides, key=padding_of)[len(sides) // 2])
         said.append(f"{title}: {padding_of(drawn[-1]):.0%} of a typical batch.")
+    widest = 1.04 * max(max(pair) for lengths in drawn for pair in lengths)
     for ax, title, lengths in zip(axes[0], ways, drawn):
-        start = 0
-        for name, side in zip(("sources", "targets"), zip(*lengths)):
-            rows = range(len(side))
-            ax.barh(rows, [max(side)] * len(side), 1.02, start, color="#e3e3e8")
-            ax.barh(rows, side, 1.02, start, color=GREEN)
+        for name, side, sign in zip(("sources", "targets"), zip(*lengths), (-1, 1)):
+            rows, start = range(len(side)), 0.4 * sign
+            ax.barh(rows, sign * max(side), 1.02, start, color="#e3e3e8")
+            ax.barh(rows, [sign * length for length in side], 1.02, start, color=GREEN)
             look = {"ha": "center", "va": "bottom", "size": 9.5, "color": GREY}
-            ax.text(start + max(side) / 2, -1.5, name, **look)
-            start += max(side) + 3
-        ax.set(title=title, xlabel="places")
+            ax.text(sign * widest / 2, -1.5, name, **look)
+        ax.set(title=title, xlabel="tokens of a sentence", xlim=(-widest, widest))
+        ax.set_xticks([-20, 0, 20], ["20", "0", "20"])
     axes[0, 0].set_ylabel("sentence pairs of the batch")
     longest = max(map(len, drawn))
-    axes[0, 0].set(ylim=(longest, -0.11 * longest))
+    axes[0, 0].set(ylim=(longest, -0.13 * longest))
     figure.alternative = f"Batches, tokens green and padding pale. {' '.join(said)}"
     return figure
 
@@ -256,10 +255,10 @@ ROLES = {
 }
 
 
-def kept_apart(parts, folded):
-    """A line for each pair between its two sentences, {role: [(English, German), ...]},
-    where sentences that `folded` makes equal are one; roles are those of ROLES."""
-    pairs = [(role, *map(folded, pair)) for role in parts for pair in parts[role]]
+def kept_apart(parts):
+    """A line for each pair between its two sentences, {role: [(English, German), ...]};
+    roles are those of ROLES."""
+    pairs = [(role, *pair) for role in parts for pair in parts[role]]
     places = [
         {text: -0.42 * row for row, text in enumerate(dict.fromkeys(side))}
         for side in list(zip(*pairs))[1:]
