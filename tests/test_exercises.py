@@ -57,7 +57,7 @@ MISTAKES = {
     "receptive_field": ("field + (k - 1) * gap", "field + k * gap"),
     "layer_norm_gradient": ("through_mean - through_scale", "through_mean"),
     "writes": ("        x = x + added[-1]\n", ""),
-    "varied_step": ("[:2]", ""),
+    "forbidden": ("tokens[len(tokens) - n + 1 :]", "tokens[-n:]"),
     "near_copies": ("None, *words", "*words"),
     "layers_until": ("layers = 1", "layers = 0"),
     "writing_flops": ("range(1, n + 1)", "range(n)"),

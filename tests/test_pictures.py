@@ -42,7 +42,6 @@ SECOND_EDITION = [
 ]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
-BLEUS = {1: 43.8, 4: 44.5}
 PICTURES = {
     "patients": lambda: views.patients({"A": [2.0] * 30, "B": [1.0] * 30}),
     "patients, floors": lambda: views.patients({"A": [2.0] * 30}, {"calendar": 1.4}),
@@ -71,14 +70,11 @@ PICTURES = {
     ),
     "sure": lambda: views.sure(["B", "ad", "et"], [-0.1, -2.5, -1.1]),
     "falling": lambda: views.falling(
-        {"short": [-1.0, -6.0], "long": [-0.4] * 20}, {"long": [(12, "word")]}
+        {"short": (["a", "?"], [-1.0, -6.0]), "long": (["word"] * 20, [-0.4] * 20)}
     ),
     "cache": lambda: views.cache(WORDS),
     "bleu_runs": lambda: views.bleu_runs("a red red fox", "the red fox runs"),
-    "beam_width": lambda: views.beam_width({"none": BLEUS}, {"none": BLEUS}),
-    "alphas": lambda: views.alphas(
-        {"captions": {0.0: 39.4, 0.6: 39.8, 1.6: 40.4, 2.2: 33.7}}
-    ),
+    "likelier": lambda: views.likelier({"some": [(1, -3.5, 88.3), (4, -2.9, 86.7)]}),
     "averaging": lambda: views.averaging([200, 400], [85.0, 86.0], 89.0),
     "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),
     "circuit_diagram": views.circuit_diagram,

@@ -5,6 +5,7 @@ python -m transformer.experiments.searches [--record PATH]
 The bundled model of everyday sentences translates Tatoeba's 2,000 validation sentences with beams
 of several widths and penalties of several strengths, some minutes of one CPU core. For three
 searches the record has what BLEU counts in each sentence, so that sentences can be drawn again.
+data/runs/searches-repairs.json counts the sentences of the made-up grammar that a beam repairs.
 """
 
 import random
@@ -18,10 +19,10 @@ import tyro
 
 from transformer.core.files import git_commit
 from transformer.core.records import flatten, write_rows
-from transformer.core.scores import bleu_of_counts, ngram_counts
+from transformer.core.scores import bleu, bleu_of_counts, ngram_counts
 from transformer.corpora import read_bundled, read_corpus
 from transformer.models.pretrained import load
-from transformer.models.search import translate_n_best
+from transformer.models.search import translate, translate_n_best
 from transformer.runs.folder import hardware_in_words
 
 COMMAND = "python -m transformer.experiments.searches"
@@ -74,6 +75,41 @@ def rows_of(name: str, pairs: list, searches: list, **about) -> list[dict]:
     ]
 
 
+def repairs() -> list[dict]:
+    """How a beam of 4 changes greedy outputs, on all of the bundled test and hard sentences.
+
+    repaired: wrong letters in the greedy output and none in the beam's; spoiled: the reverse.
+    """
+    model, tokenizer = load("bundled")
+    rows = []
+    for split in ("test", "hard"):
+        sources, references = zip(
+            *((example.source, example.target) for example in read_bundled(split))
+        )
+        greedy = translate(model, tokenizer, list(sources), 1, 0.0)
+        for alpha in (0.0, 0.6):
+            outputs = translate(model, tokenizer, list(sources), 4, alpha)
+            triples = list(zip(greedy, outputs, references))
+            row = {
+                "command": COMMAND,
+                "commit": git_commit(),
+                "hardware": hardware_in_words(torch.device("cpu"), "fp32"),
+                "model": "bundled",
+                "split": split,
+                "sentences": len(references),
+                "beam": 4,
+                "alpha": alpha,
+                "greedy.right": sum(one == right for one, _, right in triples),
+                "greedy.bleu": round(bleu(greedy, references).score, 2),
+                "bleu": round(bleu(outputs, references).score, 2),
+                "changed": sum(one != other for one, other, _ in triples),
+                "repaired": sum(one != right == other for one, other, right in triples),
+                "spoiled": sum(one == right != other for one, other, right in triples),
+            }
+            rows.append(row)
+    return rows
+
+
 @dataclass(frozen=True)
 class Options:
     """Measure the searches of chapter 15, and write their records."""
@@ -90,6 +126,7 @@ def main(options: Options) -> None:
     rows = {
         "searches-hard": rows_of("bundled", pairs, HARD, split="hard"),
         "searches": rows_of("tatoeba", validation, SEARCHES, split="validation"),
+        "searches-repairs": repairs(),
     }
     for name, of_file in rows.items():
         path = options.folder / f"{name}.json" if options.folder else name

@@ -1,19 +1,17 @@
 """The pictures of chapter 15: how sure a model was, how outputs fall, what a cache
-saves, BLEU's runs, what a beam and averaging gain, and what luck can do."""
+saves, BLEU's runs, what likelier outputs and averaging gain, and what luck can do."""
 
 import math
 from collections import Counter
 
 from matplotlib.patches import Rectangle
 
-from transformer.views.labels import label_ends
 from transformer.views.style import (
     DARK,
     GREY,
     IDEAS,
     INK,
     LIGHT,
-    SERIES,
     WARNING,
     canvas,
     panels,
@@ -49,32 +47,33 @@ def sure(pieces, log_ps):
     return figure
 
 
-def falling(curves, marks):
-    """log P of outputs while they grow: {output: [log P of each token]}.
+def falling(curves):
+    """log P of outputs while they grow: {output: (its pieces, log P of each)}.
 
-    marks: {output: [(place, word), ...]} names steep falls.
+    A step that costs more than one nat has its piece beside it.
     """
-    figure, axes = panels(6.8, 3.0)
+    figure, axes = panels(7.0, 3.2)
     ax = axes[0, 0]
     said = []
-    for (name, steps), colour in zip(curves.items(), (WARNING, BLUE)):
+    for (name, (pieces, steps)), colour in zip(curves.items(), (WARNING, BLUE)):
         sums = [sum(steps[:n]) for n in range(len(steps) + 1)]
         ax.plot(range(len(sums)), sums, color=colour)
         ax.plot(len(steps), sums[-1], "o", color=colour, ms=6)
         text = f"{name}\n{signed(sums[-1])} after {len(steps)} tokens"
         ax.text(len(steps) + 0.6, sums[-1], text, color=colour, va="center")
-        for place, word in marks.get(name, ()):
-            middle = (sums[place] + sums[place + 1]) / 2
-            look = {"ha": "right", "style": "italic", "color": GREY, "size": 9.5}
-            ax.text(place + 0.3, middle - 0.2, word, va="center", **look)
         said.append(f"{name} falls to {signed(sums[-1])} in {len(steps)} tokens")
-    longest = max(map(len, curves.values()))
-    lowest = min(sum(steps) for steps in curves.values())
+        for place, (piece, step) in enumerate(zip(pieces, steps)):
+            if step < -1:
+                middle = (sums[place] + sums[place + 1]) / 2
+                look = {"ha": "right", "va": "center", "color": GREY, "size": 9.5}
+                ax.text(place + 0.2, middle, f"“{piece}” {signed(step)}", **look)
+    longest = max(len(steps) for _, steps in curves.values())
+    lowest = min(sum(steps) for _, steps in curves.values())
     ax.set(
         xlim=(0, longest + 10),
         ylim=(1.2 * lowest, 0.4),
         xlabel="tokens written",
-        ylabel="log P so far",
+        ylabel="log P so far (nats)",
     )
     ax.set_xticks(range(0, longest + 1, 5))
     figure.alternative = f"{' and '.join(said)}."
@@ -82,11 +81,15 @@ def falling(curves, marks):
 
 
 def cache(pieces):
-    """Which positions each step computes, without a cache and with one."""
+    """Which positions each step of writing an output computes, without a cache and with one.
+
+    A row is a step, named after the piece that it chooses; it reads the columns.
+    """
     n = len(pieces)
-    figure, ax = canvas((-1.2, 2 * n + 2.2), (-n - 1.4, 2.4), 0.29)
+    read = ["(begin)", *pieces[:-1]]
+    figure, ax = canvas((-3.4, 2 * n + 4.2), (-n - 1.4, 3.1), 0.29)
     for number, (left, title) in enumerate(
-        ((0, "without a cache"), (n + 2, "with one"))
+        ((0, "without a cache"), (n + 3, "with a cache"))
     ):
         for step in range(n):
             for place in range(step + 1):
@@ -96,18 +99,22 @@ def cache(pieces):
                 look = {"fc": fill, "ec": LIGHT if kept else "white", "lw": 0.8}
                 corner = (left + place + 0.05, -step - 0.95)
                 ax.add_patch(Rectangle(corner, 0.9, 0.9, **look))
-        for place, piece in enumerate(pieces):
+            look = {"ha": "right", "va": "center", "size": 9}
+            ax.text(left - 0.15, -step - 0.5, pieces[step], **look)
+        for place, piece in enumerate(read):
             look = {"rotation": 50, "ha": "left", "va": "bottom", "size": 9}
             ax.text(left + place + 0.3, 0.1, piece, **look)
+        look = {"ha": "right", "va": "bottom", "size": 9, "color": GREY}
+        ax.text(left - 0.15, 0.1, "chooses", **look)
         total = n if number else n * (n + 1) // 2
         text = f"{title}: {total} computed"
         ax.text(left, -n - 0.75, text, weight="bold", va="center")
         ax.text(left + n, -1.2, "new", color=BLUE, ha="right", weight="bold")
         other, colour = ("kept", GREY) if number else ("computed again", WARNING)
         ax.text(left + n, -2.3, other, color=colour, ha="right", weight="bold")
-    ax.text(-0.6, -n / 2, "step", rotation=90, va="center", ha="center", color=GREY)
     figure.alternative = (
-        f"A row for each of {n} steps. Without a cache each step computes all positions "
+        f"A row for each of {n} steps, a column for each position that it reads, from "
+        f"{read[0]} to {read[-1]}. Without a cache each step computes all positions "
         f"so far again, {n * (n + 1) // 2} in all; with one only the newest, {n} in all."
     )
     return figure
@@ -145,56 +152,36 @@ def bleu_runs(output, reference):
     return figure
 
 
-def beam_width(bleu, length):
-    """BLEU and words written against K: {name: {K: figure}} each."""
-    figure, axes = panels(7.8, 3.0, columns=2)
-    said = []
-    titles = ("BLEU", "words written, % of the reference's")
-    for ax, figures, title in zip(axes[0], (bleu, length), titles):
-        for (name, curve), colour in zip(figures.items(), (GREY, BLUE)):
-            values = list(curve.values())
-            look = {"color": colour, "marker": "o", "ms": 4.5, "label": name}
-            ax.plot(range(len(values)), values, **look)
-            ends = f"{values[0]:.1f} to {values[-1]:.1f}"
-            said.append(f"{title}, {name}, from {ends}")
-        ax.set_xticks(range(len(curve)), list(curve))
-        ax.set(title=title, xlabel="K (1 is greedy search)")
-        ax.grid(axis="y")
-        label_ends(ax)
-    figure.alternative = f"From K = 1 to the widest beam. {'; '.join(said)}."
-    return figure
+def likelier(curves):
+    """BLEU against likelihood: {sentences: [(K, mean log P of the outputs, BLEU), ...]}.
 
-
-def alphas(curves, low=-3):
-    """BLEU over alpha, beside that at the paper's 0.6: {corpus: {alpha: BLEU}}.
-
-    What lies below `low` is written at the edge.
+    All panels have scales of one size, so that their slopes compare.
     """
-    figure, axes = panels(7.2, 3.0)
-    ax = axes[0, 0]
+    figure, axes = panels(7.8, 3.3, columns=len(curves))
+    columns = [list(zip(*points)) for points in curves.values()]
+    wide, high = (
+        1.35 * max(max(column[axis]) - min(column[axis]) for column in columns)
+        for axis in (1, 2)
+    )
     said = []
-    for (name, curve), colour in zip(curves.items(), (BLUE, SERIES[0])):
-        places = list(curve)
-        values = [curve[a] - curve[0.6] for a in places]
-        ax.plot(places, values, color=colour, marker="o", ms=4.5)
-        inside = [i for i, value in enumerate(values) if value > low]
-        end, beyond = inside[-1], values[-1]
-        text = f"{name}: {signed(beyond, 0)} at α = {places[-1]:g}"
-        first = colour == BLUE  # its name is left of its fall, the other's right of it
-        x, y = places[end] + (-0.05 if first else 0.09), values[end]
-        y += -0.6 if first else 0.3
-        side = "right" if first else "left"
-        ax.text(x, y, text, color=colour, va="center", ha=side)
-        best = max(range(len(values)), key=lambda i: values[i])
-        gain = signed(values[best])
-        said.append(f"{name}: at most {gain} more, at {places[best]:g}; {text}")
-    ax.axvline(0.6, color=GREY, lw=0.8, ls=":", zorder=0)
-    ax.text(0.63, low + 0.15, "the paper's α", color=GREY, va="bottom")
-    ax.axhline(0, color=GREY, lw=0.7, zorder=0)
-    ax.set(ylim=(low, 1.1), xlim=(-0.05, 3.1), xlabel="length penalty α")
-    ax.set_xticks([0, 0.3, 0.6, 1, 1.4, 1.8, 2.2])
-    ax.set_ylabel("BLEU, minus that at 0.6")
-    figure.alternative = f"BLEU beside that at 0.6. {'. '.join(said)}."
+    for ax, name, (widths, log_ps, scores) in zip(axes[0], curves, columns):
+        ax.plot(log_ps, scores, color=BLUE, marker="o", ms=5)
+        for K, x, y in zip(widths, log_ps, scores):
+            last = K == widths[-1]
+            text = "K = 1\n(greedy)" if K == 1 else f"{K}"
+            look = {"ha": "left" if last else "center", "size": 9.5}
+            place = (6, -7) if last else (0, 7)
+            ax.annotate(text, (x, y), place, textcoords="offset points", **look)
+        x, y = ((min(numbers) + max(numbers)) / 2 for numbers in (log_ps, scores))
+        ax.set(xlim=(x - wide / 2, x + wide / 2), ylim=(y - high / 2, y + high / 2))
+        ax.set(title=name, xlabel="mean log P (right: likelier)", ylabel="BLEU")
+        ax.grid(axis="y")
+        steps = ", ".join(
+            f"K = {K}: {signed(p, 2)} and {score:.1f}"
+            for K, p, score in zip(widths, log_ps, scores)
+        )
+        said.append(f"{name}, {steps}")
+    figure.alternative = f"Mean log P and BLEU. {'; '.join(said)}."
     return figure
 
 
