@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/13_regularization.ipynb)
 #
-# *Section 5.4 of the paper. Reading takes about 20 minutes, running half a minute.*
+# *Section 5.4 of the paper. Reading takes about 25 minutes, running half a minute.*
 #
 # We train a small translator on only 800 short sentences, again and again. After each round it has to name the next token at every place of sentences that it has *not* seen. There we measure two things: its loss, and how often its first guess is right. After some rounds one of the two gets worse. Which one, and what does the other do?
 
@@ -39,7 +39,7 @@ from torch import Tensor
 # torch.set_num_threads(1)  # on models this small, a second thread only waits
 
 # %% [markdown]
-# `FewSentences` prepares the 800 pairs of sentences in batches (`few.batches`), and 150 new pairs in one batch (`few.new`). `few.answers` gives two things for a batch: the scores of the whole vocabulary at each place, and the token that is right there. The rest is a training loop as you know it.
+# Below, `few.batches` are the 800 sentences in batches, and `few.new` is a batch of 150 new ones. `few.answers` gives the model's scores at every place of a batch, and the token that is right there.
 
 # %% tags=["active-ipynb"]
 # few = FewSentences(800)
@@ -96,7 +96,7 @@ from torch import Tensor
 #
 # $$\frac{\partial\, loss}{\partial z_k} = p_k - q_k$$
 #
-# Take three words: *ihren*, which is right, *seinen* and *den*. If $p = (0.7, 0.2, 0.1)$ and $q = (1, 0, 0)$, the gradient is $(-0.3, 0.2, 0.1)$. Training goes against the gradient, so the push on each score is $q - p$. It lifts *ihren* by 0.3, and presses the other two down by as much as each is off.
+# Take three words: *ihren*, which is right, *seinen* and *den*. If $p = (0.7, 0.2, 0.1)$ and $q = (1, 0, 0)$, the gradient is $(-0.3, 0.2, 0.1)$. Training goes against the gradient, so the push on each score is $q - p$. It lifts *ihren* and presses the others down, each by as much as it is off.
 
 # %% tags=["active-ipynb"]
 # p, q = torch.tensor([0.7, 0.2, 0.1]), torch.tensor([1.0, 0.0, 0.0])
@@ -270,14 +270,14 @@ def label_smoothing_loss(
 # print(f"and {share:.1%} of these guesses are right")
 
 # %% [markdown]
-# They are practically always right. So now we have the opposite fault: this model is *less* sure than it has reason to be. A right guess with 0.9 costs $-\ln 0.9 = 0.11$ nats, although nothing is wrong with it. Smoothing takes sureness away, whether it was deserved or not. Remember that for the end of this chapter.
+# They are practically always right. So now we have the opposite fault: this model is *less* sure than it has reason to be. A right guess with 0.9 costs $-\ln 0.9 = 0.11$ nats, although nothing is wrong with it. Smoothing takes sureness away, whether it was deserved or not.
 
 # %% [markdown]
 # ## Dropout makes it hard to learn by heart
 #
-# The model of the beginning was pushed to be sure, and it could obey because it learned its sentences by heart. Smoothing changes what the model is asked for, and not how it learns. The second remedy is for the learning.
+# The model of the beginning was pushed to be sure, and it could obey because it learned its sentences by heart. Smoothing changes the push. The second remedy is for the learning by heart.
 #
-# How could a model know a sentence by heart? One accident is enough. Suppose that some number of a vector is large in just this sentence. A large weight on this number, and the next word is right; on a new sentence the same number means nothing. A rule of the language is different: it holds in many sentences and can show in many numbers. So we would like a model that listens to many numbers and relies on none of them alone. How do you teach somebody not to rely on one helper? You send the helper home now and then.
+# How could a model know a sentence by heart? Suppose that by accident some number of a vector is large in just this sentence. A large weight on this number, and the next word is right; on a new sentence the same number means nothing. A rule of the language is different: it holds in many sentences and can show in many numbers. So we would like a model that relies on no single number. How do you teach somebody not to rely on one helper? You send the helper home now and then.
 #
 # **Dropout** (Srivastava et al., 2014) does that in every step of training. It sets each number of a vector to zero with probability $P_{drop}$, and divides the numbers that are kept by $1 - P_{drop}$. Say $x = (3, 6, 9)$ and $P_{drop} = 1/3$, and the 6 is hit: the result is $(4.5, 0, 13.5)$. Why the division? So that the mean stays. Each number is kept in two of three cases, and $\frac23 \cdot \frac32 = 1$.
 
@@ -353,16 +353,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 
 # %% [markdown]
 # *In the lower row both remedies make the yellow gap smaller; in the upper row only dropout keeps the learned sentences (dashed) from getting so cheap, and only with dropout does the loss on new sentences (solid) still fall.*
-
-# %% tags=["active-ipynb"]
-# gaps = {}
-# for name, log in runs.items():
-#     (_, right, sure), _ = log[-1]
-#     gaps[name] = sure - right
-# print("surer than right, by:", {name: f"{gap:.0%}" for name, gap in gaps.items()})
-# assert max(gaps["dropout"], gaps["smoothing"]) < gaps["plain"]
-
-# %% [markdown]
+#
 # Both models end less sure than the plain one, and are right about as often: which of the three is right most often changes with the start ([evidence 13.1](evidence/13_regularization.ipynb) has five). But they got there by different ways. With smoothing the model learns by heart about as fast as without, and its loss on new sentences turns, too, only more gently. With dropout the learned sentences still cost nearly twice as much, and the loss on new ones has not turned.
 #
 # Here dropout is the stronger remedy. If you had stopped each training at its lowest point, smoothing would have gained nothing over the plain training, and dropout would still have gained. The paper uses both remedies at once (exercise 4).
@@ -370,7 +361,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # %% [markdown]
 # ## Which judge is right?
 #
-# We began with two judges that disagree, the loss and the share of right guesses. The paper has two judges as well. Its losses are given as **perplexity**, the exponential of the mean loss. A model that always hesitates between four equally likely words has perplexity 4. This judge asks how much probability the right words got.
+# We began with two judges that disagree. The paper has two judges as well. The first is **perplexity**, the exponential of the mean loss. A model that always hesitates between four equally likely words has perplexity 4. This judge asks how much probability the right words got.
 #
 # The other judge reads only what the model writes. **BLEU** (Papineni et al., 2002) counts how many runs of one to four words a translation shares with a human one, the reference. A perfect copy gets 100, and short outputs are punished ([chapter 15](15_decoding.ipynb) has the formula):
 
@@ -397,11 +388,11 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # A dropout of 0.1 pleases both judges. Smoothing divides them: with it, perplexity is worse and BLEU is better.
 #
-# But in our own training smoothing made the loss better. How can that be? Remember that smoothing takes sureness away, whether it was deserved or not. Our plain model was far too sure, so it gained. The model of the pile at 0.9 deserved to be surer, so it pays 0.11 nats for a right guess. A likely reason for the paper's perplexity, which we did not test, is that its model has seen millions of sentences, cannot know them by heart, and deserves most of its sureness, too.
+# But in our own training smoothing made the loss better. How can that be? Smoothing takes sureness away, deserved or not. Our plain model was far too sure, so it gained. The model of the pile at 0.9 deserved to be surer, so it pays 0.11 nats for a right guess. A likely reason for the paper's perplexity, which we did not test, is that its model learned from millions of sentences and deserves most of its sureness, too.
 #
-# BLEU does not see any of this. A word that leads with 0.9 is written just like a word that leads with 0.99. That is why BLEU need not suffer from smoothing; why it should *gain* is another question. In the paper it gains half a point. On our own data we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
+# BLEU does not see any of this. A word that leads with 0.9 is written just like a word that leads with 0.99. That is why BLEU need not suffer from smoothing. Whether it gains, as in the paper, we could not tell on our own data ([evidence 13.3](evidence/13_regularization.ipynb)).
 #
-# So which judge is right? Each is right about its own question. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, believe BLEU, and do not mind a perplexity that smoothing has made worse. The paper wants translations.
+# So which judge is right? Each is right about its own question. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU, and do not mind a perplexity that smoothing has made worse.
 
 # %% [markdown]
 # ## What to keep
@@ -413,11 +404,11 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** A model is right in four of ten first guesses, and cannot get better. It gives each of its first guesses the same probability $c$. Targets are one-hot. What is the push on the score of the first guess where it is right, and where it is wrong? For which $c$ do the pushes of ten guesses cancel, and what is a model with this $c$ called?
+# **1. By hand.** A model is right in four of ten first guesses, and cannot get better. It gives each of its first guesses the same probability $c$. Targets are one-hot. What is the push on the score of the first guess where it is right, and where it is wrong? For which $c$ do the ten pushes cancel?
 #
 # <details><summary>Answer</summary>
 #
-# Where the guess is right, its $q$ is 1, and the push is $1 - c$. Where it is wrong, its $q$ is 0, and the push is $-c$. Together, $4\,(1 - c) - 6\,c = 4 - 10\,c$, which is zero for $c = 0.4$. Such a model is as sure as it is right: it is calibrated. So one-hot targets do not ask for too much sureness as long as a model cannot learn the answers by heart. Our model could: on the 800 sentences it was right more and more often, and the sureness that it deserved there was too much for new ones.
+# Where the guess is right, its $q$ is 1, and the push is $1 - c$. Where it is wrong, its $q$ is 0, and the push is $-c$. Together, $4\,(1 - c) - 6\,c = 4 - 10\,c$, which is zero for $c = 0.4$. Such a model is as sure as it is right: it is calibrated. So one-hot targets ask for too much sureness only where a model can learn the answers by heart.
 # </details>
 #
 # **2. By hand.** In the small model with two numbers, let there be ten numbers of 1 instead, with weights of $\frac{1}{10}$ each, and again $P_{drop} = \frac12$. What is the mean squared error? (Variances of independent numbers add up.) And what happens to this model in evaluation if you forget the division by $1 - P_{drop}$ in training, and it has learned to answer 1 on average all the same?
@@ -426,7 +417,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # Each term is $\frac{1}{10}$ times 0 or 2. Its mean is $\frac{1}{10}$, and it is off by $\frac{1}{10}$ either way, so its variance is $\frac{1}{100}$. Ten of them have $\frac{1}{10}$, and that is the mean squared error, as the mean of the answer is right. With a single number it was 1.
 #
-# Without the division each number is 0 or 1 in training, ½ on average. To answer 1 on average, the weights must add up to 2. In evaluation all numbers are there, and the answer is 2. You could repair that by halving the numbers in evaluation. That is how dropout was first defined; the division in training does the same and leaves evaluation alone.
+# Without the division each number is ½ on average in training, so the weights must add up to 2. In evaluation all numbers are there, and the answer is 2. Halving the numbers in evaluation would repair that, and dropout was first defined so.
 # </details>
 #
 # **3. In code.** The authors' own program, tensor2tensor, smooths a little differently. The gold token gets $1 - \epsilon$, each of the $V - 1$ others gets $\epsilon/(V-1)$, and from the loss it subtracts the smallest loss that these targets allow, so that a perfect model has 0. Write it, averaged over the predictions.
@@ -467,14 +458,14 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # views.surer(runs)
 # ```
 #
-# The gap gets smaller again. Over five starts and fourteen rounds the model with both remedies ends 45% sure and 41% right, where either remedy alone ends 50% sure and 40% right ([evidence 13.1](evidence/13_regularization.ipynb)). Whether it is right more often, you cannot tell from one start. For longer trainings we have no record, so your own run is the answer.
+# The gap gets smaller again. Over five starts and fourteen rounds the model with both remedies ends 45% sure and 41% right, where either remedy alone ends 50% sure and 40% right ([evidence 13.1](evidence/13_regularization.ipynb)). Of longer trainings we have no record, so your own run is the answer.
 # </details>
 #
 # **5. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague says that this is impossible, so there must be a bug. Find two reasons why there need not be one.
 #
 # <details><summary>Answer</summary>
 #
-# The training loss is measured with smoothed targets, so it cannot fall below a floor that is well above zero (1.38 nats with 37,000 entries), while the validation loss has one-hot targets and no floor. And it is measured with dropout at work, by a model that lacks a part of its numbers; validation has them all. To compare the two fairly, measure both in evaluation mode and without smoothing. Only then is a training loss *above* validation's a reason to look for a bug.
+# The training loss is measured with smoothed targets, so it cannot fall below a floor that is well above zero (1.38 nats with 37,000 entries), while the validation loss has one-hot targets and no floor. And it is measured with dropout at work, by a model that lacks a part of its numbers; validation has them all. To compare the two fairly, measure both in evaluation mode and without smoothing.
 # </details>
 #
 # **Next.** Data, optimizer and loss are ready. [Chapter 14](14_training.ipynb) puts them into twenty lines.
