@@ -178,9 +178,22 @@ PICTURES = {
     "boldness": lambda: views.boldness([1.0] + [0.3] * 49, [1.0] + [0.2] * 49),
     "finishes": lambda: views.finishes({"slow": [1.5, 2.0], "both": [0.1, 1.2]}, 2.3),
     "two_judges": lambda: views.two_judges(
-        {"plain": [(5.0, 0.1), (4.0, 0.2), (3.0, 0.3), (2.9, 0.4), (3.3, 0.5)]}
+        [((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)), ((3.0, 0.3, 0.5), (1.0, 0.8, 0.7))]
     ),
-    "pulls": lambda: views.pulls(["a", "b"], [0.9, 0.1], {"one-hot": [1, 0]}),
+    "surer": lambda: views.surer(
+        {
+            "plain": [
+                ((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)),
+                ((3.0, 0.3, 0.5), (1, 0.8, 0.7)),
+            ]
+        }
+    ),
+    "pushes": lambda: views.pushes(
+        ["The"], EYE[:1] / 2 + 1 / 8, {"one-hot": EYE[:1], "smoothed": EYE[:1]}, str
+    ),
+    "best_answer": lambda: views.best_answer(
+        torch.tensor([0.5, 0.9, 0.99]), {"ε = 0.1": torch.tensor([1.4, 1.0, 1.3])}
+    ),
     "confidence": lambda: views.confidence(torch.linspace(0, 1, 20)),
     "dropout_places": views.dropout_places,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),

@@ -17,6 +17,7 @@ from transformer.regularization import (
     label_smoothing_loss,
     smoothed_targets,
 )
+from transformer.teaching.few_sentences import FewSentences
 
 
 @pytest.fixture
@@ -234,3 +235,20 @@ def test_padding_alone_costs_nothing(epsilon):
         assert found.item() == 0
         for gradient in torch.autograd.grad(found, (x, E), retain_graph=True):
             assert (gradient == 0).all()
+
+
+# What the chapter learns by heart
+
+
+def test_few_sentences_are_learned_once_a_round_and_judged_without_padding():
+    few = FewSentences(120)
+    batches = list(few.batches())
+    assert sorted(len(batch.gold) for batch in batches) == [20, 50, 50]
+    assert len(few.new.gold) == 150
+    model = few.model().eval()
+    scores, gold = few.answers(model, few.known)
+    assert scores.shape == (len(gold), few.tokenizer.vocab_size)
+    assert len(gold) == sum(len(target) - 1 for _, target in few.training)
+    everywhere = model(few.known.source, few.known.decoder_input)
+    expected = label_smoothing_loss(everywhere, few.known.gold)
+    assert label_smoothing_loss(scores, gold).item() == pytest.approx(expected.item())

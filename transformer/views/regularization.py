@@ -1,9 +1,9 @@
-"""The pictures of chapter 13: two judges of a training, targets and their pull, and where dropout
-is."""
+"""The pictures of chapter 13: what new sentences say of a training, which way targets push, and
+where dropout is."""
 
 from matplotlib.patches import Circle
 
-from transformer.views.labels import label_ends
+from transformer.views.plotting import lines
 from transformer.views.shapes import arrow, box, lane, norm, plus
 from transformer.views.style import (
     DARK,
@@ -13,91 +13,193 @@ from transformer.views.style import (
     SERIES,
     canvas,
     panels,
+    picture,
     without_frame,
 )
 
+LOSS, RIGHT, SURE = SERIES[0], SERIES[1], SERIES[2]
+DASHES = (0, (4, 2))
+DARK_SURE = "#8a6a0c"  # letters
 
-def two_judges(runs):
-    """Loss and share of right guesses on new sentences, by rounds: {name: [(loss, share), ...]}."""
+
+# How a training goes
+
+
+def two_judges(log):
+    """Loss and share of right guesses on new sentences, by rounds.
+
+    log: [((loss, right, sure) of new sentences, and of known ones), ...]
+    """
     figure, axes = panels(7.4, 3.0, columns=2)
-    said = []
-    for (name, log), colour in zip(runs.items(), SERIES):
-        losses, shares = zip(*log)
-        for ax, values in zip(axes[0], (losses, shares)):
-            label = name if len(runs) > 1 else "_"
-            rounds = range(1, len(values) + 1)
-            ax.plot(rounds, values, color=colour, lw=2, label=label)
-        low = min(losses)
-        said.append(
-            f"{name}: loss lowest at {low:.2f}, last {losses[-1]:.2f}; right last "
-            f"{shares[-1]:.0%}, at most {max(shares):.0%}."
-        )
-    top = max(loss for log in runs.values() for loss, _ in log[3:])
-    axes[0, 0].set(ylim=(2.4, 1.04 * top), title="loss, nats per token")
-    axes[0, 1].set(ylim=(0, 0.5), title="first guess is right")
-    axes[0, 1].yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    for ax in axes[0]:
-        ax.set_xlabel("rounds through the training sentences")
-        ax.set_xticks([1, *range(2, len(next(iter(runs.values()))) + 1, 2)])
-        ax.grid(axis="y")
-        if len(runs) > 1:
-            label_ends(ax)
-    figure.alternative = f"On new sentences. {' '.join(said)}"
-    return figure
-
-
-def pulls(words, p, targets):
-    """Bars of a model's probabilities, of what was asked, and of the pull between the two, for
-    some words; targets: {name: q of these words}."""
-    figure, axes = panels(7.4, 2.0 * len(targets), len(targets), 3, sharey="col")
-    p = [float(value) for value in p]
-    said = []
-    for row, (name, q) in zip(axes, targets.items()):
-        q = [float(value) for value in q]
-        pull = [a - b for a, b in zip(p, q)]
-        for ax, values, colour in zip(row, (p, q, pull), (SERIES[1], GREY, SERIES[0])):
-            bars(ax, words, values, colour)
-        row[2].set_ylim(-0.19, 0.19)
-        row[0].set_ylabel(name, rotation=0, ha="right", va="center", labelpad=10)
-        listed = ", ".join(f"{w} {v:+.2f}" for w, v in zip(words, pull))
-        said.append(f"{name}: p minus q is {listed}.")
-    for ax, title in zip(axes[0], ("p, the model", "q, the target", "p − q, the push")):
-        ax.set_title(title, pad=10)
+    loss, right, _ = zip(*(new for new, _ in log))
+    for ax, values, colour in zip(axes[0], (loss, right), (LOSS, RIGHT)):
+        ax.plot(range(1, len(log) + 1), values, color=colour, lw=2)
+    name_loss(axes[0, 0])
+    axes[0, 0].set(ylim=(2, 5), title="loss on new sentences")
+    name_share(axes[0, 1])
+    axes[0, 1].set_title("share of right guesses")
+    name_rounds(axes[0], len(log))
     figure.alternative = (
-        f"The model gives {', '.join(f'{w} {v:.2f}' for w, v in zip(words, p))}. "
-        + " ".join(said)
+        f"On new sentences, after {len(log)} rounds. Loss: lowest {min(loss):.2f}, last "
+        f"{loss[-1]:.2f}. Share of right guesses: last {right[-1]:.0%}, at most "
+        f"{max(right):.0%}."
     )
     return figure
 
 
-def bars(ax, words, values, colour):
-    """A bar a word, with its number."""
+def surer(runs):
+    """Of each training, two panels: its losses, and how sure its guesses are beside how often
+    they are right. runs: {name: log}, a log as in `two_judges`."""
+    several = len(runs) > 1
+    shape = (7.6, 5.2, 2, len(runs)) if several else (7.4, 3.0, 1, 2)
+    figure, axes = panels(*shape, sharey="row" if several else False)
+    said = []
+    for (name, log), pair in zip(runs.items(), axes.T if several else axes):
+        new, known = (list(zip(*batch)) for batch in zip(*log))
+        draw_losses(pair[0], new[0], known[0])
+        draw_guesses(pair[1], new[1], new[2])
+        if several:
+            pair[0].set_title(name, weight="bold")
+        said.append(
+            f"{name}: loss {new[0][-1]:.2f} on new sentences, {known[0][-1]:.2f} on those "
+            f"learned; first guesses {new[2][-1]:.0%} sure, {new[1][-1]:.0%} right."
+        )
+    name_loss(axes[0, 0])
+    name_share(axes[-1, 0] if several else axes[0, 1])
+    if not several:
+        axes[0, 0].set_title("loss")
+        axes[0, 1].set_title("first guesses on new sentences")
+    name_rounds(axes[-1], len(log))
+    name_rounds(axes[0], len(log), "" if several else None)
+    figure.alternative = f"After {len(log)} rounds. {' '.join(said)}"
+    return figure
+
+
+def draw_losses(ax, new, known):
+    """Loss by rounds, on new sentences and on those that are learned."""
+    rounds = range(1, len(new) + 1)
+    ax.plot(rounds, new, color=LOSS, lw=2)
+    ax.plot(rounds, known, color=LOSS, lw=1.4, ls=DASHES)
+    ax.set_ylim(0, 5)
+    look = {"ha": "right", "size": 9.5, "color": LOSS}
+    ax.text(len(new), new[-1] + 0.15, f"new: {new[-1]:.2f}", va="bottom", **look)
+    text = f"learned: {known[-1]:.2f}"
+    ax.text(len(new), known[-1] - 0.15, text, va="top", **look)
+
+
+def draw_guesses(ax, right, sure):
+    """How probable the first guess is to the model, and how often it is right, by rounds; the
+    gap between the two is filled."""
+    rounds = range(1, len(right) + 1)
+    ax.fill_between(rounds, right, sure, color=SURE, alpha=0.18, lw=0)
+    ax.plot(rounds, right, color=RIGHT, lw=2)
+    ax.plot(rounds, sure, color=SURE, lw=2)
+    ax.set_ylim(0, 0.72)
+    look = {"ha": "right", "size": 9.5}
+    text = f"how sure: {sure[-1]:.0%}"
+    ax.text(len(sure), sure[-1] + 0.02, text, va="bottom", color=DARK_SURE, **look)
+    text = f"right: {right[-1]:.0%}"
+    ax.text(len(right), right[-1] - 0.02, text, va="top", color=RIGHT, **look)
+
+
+def name_loss(ax):
+    ax.set_ylabel("loss, nats per token")
+
+
+def name_share(ax):
+    ax.set_ylabel("of all predictions")
+    ax.set_ylim(0, 0.72)
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+
+
+def name_rounds(row, count, label=None):
+    """The axis of rounds, and lines to read heights by, in a row of panels."""
+    for ax in row:
+        ax.set_xticks([1, *range(4, count + 1, 4)])
+        ax.set_xlabel("rounds of training" if label is None else label)
+        ax.grid(axis="y")
+
+
+# What a target asks for
+
+
+def pushes(texts, p, targets, decode):
+    """Bars of a model's probabilities at some places, and of the push of each target.
+
+    texts: what is written before each place; p (places, V); targets: {name: q (places, V)}.
+    Of each place the two likeliest tokens are shown, and the sum of all others.
+    """
+    figure, axes = panels(7.6, 2.3 * len(texts), len(texts), 1 + len(targets))
+    said = []
+    for place, (row, text) in enumerate(zip(axes, texts)):
+        best = p[place].topk(2).indices
+        words = [*(decode([i]) for i in best.tolist()), "all others"]
+        shown = few(p[place], best)
+        bars(row[0], words, shown, SERIES[1], f"{text} ...", (0, 1.12))
+        said.append(f"{text} ...: the model gives {listed(words, shown)}.")
+        for ax, (name, q) in zip(row[1:], targets.items()):
+            push = few(q[place] - p[place], best)
+            bars(ax, words, push, SERIES[0], "", (-0.5, 0.8))
+            said.append(f"Push, {name}: {listed(words, push)}.")
+    titles = ["p, the model", *(f"{name}: q − p, the push" for name in targets)]
+    for ax, title in zip(axes[0], titles):
+        look = {"xycoords": "axes fraction", "ha": "center", "weight": "bold"}
+        ax.annotate(title, (0.5, 1.25), **look)
+    figure.alternative = " ".join(said)
+    return figure
+
+
+def few(values, best):
+    """The numbers of the best tokens, and the sum of all others."""
+    return [*values[best].tolist(), (values.sum() - values[best].sum()).item()]
+
+
+def listed(words, values):
+    return ", ".join(f"{word} {value:.2f}" for word, value in zip(words, values))
+
+
+def bars(ax, words, values, colour, title, ylim):
+    """A bar a word, with its number; signed where the axis has room below zero."""
     ax.bar(range(len(words)), values, width=0.62, color=colour)
     ax.axhline(0, color=INK, lw=0.8)
     for place, value in enumerate(values):
         below = value < -0.005
-        text = f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        number = f"{value:+.2f}" if ylim[0] < 0 else f"{value:.2f}"
+        text = "0.00" if abs(value) < 0.005 else number.replace("-", "−")
         spot = {"xytext": (0, -2 if below else 2), "textcoords": "offset points"}
         look = {"ha": "center", "va": "top" if below else "bottom", "size": 9}
         ax.annotate(text, (place, value), **spot, **look)
-    ax.set_xticks(range(len(words)), words, rotation=30, ha="right")
-    ax.set(yticks=[])
-    ax.margins(y=0.2)
+    ax.set_title(title, size=10, loc="left", style="italic")
+    ax.set_xticks(range(len(words)), words)
+    ax.set(yticks=[], ylim=ylim)
     without_frame(ax)
 
 
-def confidence(p):
+def best_answer(p_gold, losses):
+    """Losses over the probability of the right token, {name: (n,)}, and a dot at each lowest one
+    that is not at the end."""
+    ax = lines(p_gold, losses, "probability of the right token", "loss, nats")
+    said = []
+    for name, values in losses.items():
+        low = int(values.argmin())
+        if low < len(values) - 1:
+            ax.plot(p_gold[low], values[low], "o", color=INK, ms=6)
+        said.append(f"{name}: lowest, {values[low]:.2f}, at {p_gold[low]:.2f}.")
+    return picture(ax, f"Loss by the probability of the right token. {' '.join(said)}")
+
+
+def confidence(p_gold):
     """How many tokens have which probability (n,)."""
     figure, axes = panels(6.6, 2.8)
     ax = axes[0, 0]
-    counts, edges, _ = ax.hist(p.tolist(), bins=50, range=(0, 1), color=SERIES[1])
+    counts, edges, _ = ax.hist(p_gold.tolist(), bins=50, range=(0, 1), color=SERIES[1])
     ax.axvline(0.9, color=INK, lw=0.8, ls=(0, (4, 3)))
     ax.text(0.885, max(counts), "asked for: 0.9", ha="right", va="top", size=9.5)
     ax.set(xlabel="probability of the right token", ylabel="tokens", xlim=(0, 1))
     most = int(counts.argmax())
     figure.alternative = (
-        f"A histogram of {len(p):,} probabilities: {max(counts) / len(p):.0%} are "
-        f"between {edges[most]:.2f} and {edges[most + 1]:.2f}, hardly any elsewhere."
+        f"A histogram of {len(p_gold):,} probabilities: {max(counts) / len(p_gold):.0%} "
+        f"are between {edges[most]:.2f} and {edges[most + 1]:.2f}, hardly any elsewhere."
     )
     return figure
 
@@ -130,8 +232,8 @@ def dropout_places():
     ax.text(9.95, 0.32, "next layer", ha="right", size=9.5, color=GREY)
     figure.alternative = (
         "The lane of one token through an encoder layer. Dropout is at three places: on "
-        "the sum of embedding and position, and on what attention and the feed-forward "
-        "network write, before it is added to the lane."
+        "the sum of embedding and position, where the lane begins, and on what attention "
+        "and the feed-forward network write, before it is added to the lane."
     )
     return figure
 
