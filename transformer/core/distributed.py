@@ -110,7 +110,9 @@ def sum_over_processes(number: float) -> float:
     """A host's number added up over all processes that train together; each gets the sum."""
     if world_size() == 1:
         return number
-    total = torch.tensor(float(number), dtype=torch.float64)
+    # a group that somebody else has made may have nothing but NCCL
+    device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+    total = torch.tensor(float(number), dtype=torch.float64, device=device)
     distributed.all_reduce(total)
     return total.item()
 

@@ -3,16 +3,24 @@
     python -m transformer.experiments.gpu             stages that have no result yet; again: go on
     python -m transformer.experiments.gpu base big    only these
     python -m transformer.experiments.gpu --list      what there is, and what has a result
-    python -m transformer.experiments.gpu --small     a rehearsal with tiny models, minutes on a CPU
+    python -m transformer.experiments.gpu --small     a rehearsal with tiny models on a CPU
 
-1. The paper's base and big at its full batch size, 200 updates each (a minute): tokens a second,
-   utilisation, memory, and from them the hours and the cost of the whole runs. The token ids are
-   random, with lengths drawn like WMT's.
+0. check: loss and gradient of each path that a GPU has (padded and packed batches, short numbers,
+   torch.compile) beside those of padded batches in fp32. What does not agree is measured nowhere.
 
-2. `transformer bench`: base, big, decoding, memory, beside torch's own layer and Marian (where
-   transformers is there). Of these, base has run on a GPU.
+1. rounds-base, rounds-big, rounds-multi30k, rounds-tatoeba: training with the recipe's model and
+   batch, the paths that passed in turns with the plain form, torch's own layer (compiled, too) and
+   Marian (where transformers is there). Tokens a second, and memory.
 
-Each stage leaves data/runs/gpu-<stage>.json. Trainings for a GPU are
+2. kernels: what an update of base asks of the GPU, and the twenty kernels that take most of it.
+
+3. searches: 64 and 256 sentences at once, one and four hypotheses.
+
+4. base, big: the paper's models at its full batch size, 200 updates each: utilisation, and from it
+   the hours and the cost of the whole runs.
+
+Token ids are random, with lengths drawn like those of the corpora. No stage takes more than eight
+minutes on an H100, as far as can be told before. Each stage leaves data/runs/gpu-<stage>.json. Trainings for a GPU are
 `transformer.experiments.multi30k`, with many workers, and `transformer train` on tatoeba or wmt14.
 """
 
@@ -23,16 +31,21 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 from tyro.conf import Positional
 
 from transformer import hardware
-from transformer.bench.run import run_bench
-from transformer.bench.settings import Bench
 from transformer.core.files import data_folder
 from transformer.core.interrupt import Interrupted
 from transformer.core.records import read_rows
+from transformer.experiments.gpu_paths import check_paths, random_pairs
+from transformer.experiments.gpu_rounds import (
+    MODELS,
+    TINY,
+    dearest_kernels,
+    search_rounds,
+    training_rounds,
+)
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast.training import fast_training
 from transformer.models.families import build_fast, parameters_of
@@ -41,34 +54,13 @@ from transformer.runs.recipes import recipe
 from transformer.runs.training import train
 
 PAPER = {"base": 100_000, "big": 300_000}  # updates
-BENCH = {
-    "bench-base": ("base",),
-    "bench-big": ("big",),  # parts of `transformer bench`
-    "bench-decoding": ("T3", "T4"),
-    "bench-memory": ("memory", "attention"),
-}
-STAGES = (*PAPER, *BENCH)
+CHECK = "check"
+STAGES = (CHECK, *(f"rounds-{name}" for name in MODELS), "kernels", "searches", *PAPER)
 DOLLARS = 2.5  # an hour of one H100, roughly what it was rented for in 2025
-TINY = dict(d_model=16, d_ff=32, N=1, h=2)
 COMMAND = "python -m transformer.experiments.gpu"
 
 
 # The paper's sizes, at its batch
-
-
-def random_pairs(count: int, vocab_size: int, seed: int = 2017) -> list:
-    """Encoded pairs of random ids with lengths like those of WMT 2014 cut into 37,000 types.
-
-    Log-normal, 29 tokens on average, 3 to 150; a target is 0.7 to 1.5 times as long as its source.
-    """
-    chance = np.random.RandomState(seed)
-    source = chance.lognormal(np.log(24), 0.6, count).clip(3, 150)
-    target = (source * chance.lognormal(0.03, 0.2, count).clip(0.7, 1.5)).clip(3, 150)
-
-    def ids(n):
-        return chance.randint(3, vocab_size, int(n)).tolist()
-
-    return [([*ids(s), 2], [1, *ids(t), 2]) for s, t in zip(source, target)]
 
 
 def measured(c, training, encoded, device) -> dict:
@@ -147,19 +139,13 @@ def throughput(name: str, small: bool, folder: Path, device: str) -> dict:
     }
 
 
-def bench(name: str, small: bool, folder: Path, device: str) -> dict:
-    """The figures of a part of `transformer bench`."""
-    return run_bench(
-        Bench(parts=BENCH[name], quick=small, device=device), f"{COMMAND} {name}"
-    )
-
-
 # The stages
 
 
-def job_of(stage: str, small: bool) -> Job:
-    """What a stage does."""
+def job_of(stage: str, small: bool, out: Path | None) -> Job:
+    """What a stage does; out: where the record of the check lies."""
     command = f"{COMMAND} {stage}"
+    check = record_of(CHECK, out)
     if stage in PAPER:
         what = "speed of training on random token ids, lengths drawn like WMT's; no translation run"
         known = {
@@ -167,13 +153,22 @@ def job_of(stage: str, small: bool) -> Job:
             **settings_of(Experiment("random ids", **recipe("wmt14", stage))),
         }
         return Job(stage, partial(throughput, stage, small), known, command)
-    return Job(stage, partial(bench, stage, small), {}, command)
+    does = {
+        CHECK: partial(check_paths, small),
+        "kernels": partial(dearest_kernels, small, check),
+        "searches": partial(search_rounds, small),
+        **{f"rounds-{n}": partial(training_rounds, n, small, check) for n in MODELS},
+    }
+    return Job(stage, does[stage], {}, command)
 
 
-def finished(name: str, small: bool, folder: Path, device: str, record) -> bool:
+def finished(
+    name: str, small: bool, folder: Path, device: str, out: Path | None
+) -> bool:
     """Measure a stage; whether there is a result, the reason printed where not."""
     try:
-        run_jobs([job_of(name, small)], folder, [device], record)
+        job = job_of(name, small, out)
+        run_jobs([job], folder, [device], record_of(name, out))
     except (Interrupted, ValueError, OSError) as problem:
         print(f"{name}: {problem}", flush=True)
         return False
@@ -214,7 +209,7 @@ def main(
         device = "cpu" if small else a_gpu()
 
         def fails(name):
-            return not finished(name, small, folder / name, device, records[name])
+            return not finished(name, small, folder / name, device, out)
 
         left = [name for name in waiting if fails(name)]
         done = f"{len(waiting) - len(left)} of {len(waiting)}"
