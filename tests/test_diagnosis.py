@@ -112,8 +112,8 @@ def test_a_model_is_as_before(seed):
 def test_an_examination_names_what_it_saw(seed):
     seen = examine(exhibit("Ben")["model"].eval())
     assert list(seen) == list(LIMITS)
-    assert seen["a source of another length does"] == 0
-    assert seen["a source of the same length does"] == 0
+    assert seen["change by a source of another length"] == 0
+    assert seen["change by a source of the same length"] == 0
     assert seen["parameters without a gradient"] == 24
     assert seen["first loss"] > 3
 
@@ -121,8 +121,8 @@ def test_an_examination_names_what_it_saw(seed):
 def test_the_lengths_of_an_examination_are_as_named(seed):
     """Cleo reads only how long a source is."""
     seen = examine(exhibit("Cleo")["model"].eval())
-    assert seen["a source of another length does"] > 0.1
-    assert seen["a source of the same length does"] == 0
+    assert seen["change by a source of another length"] > 0.1
+    assert seen["change by a source of the same length"] == 0
 
 
 def test_the_own_loss_is_examined(seed):
@@ -135,8 +135,8 @@ def test_the_own_loss_is_examined(seed):
     ("number", "ill"),
     [
         ("healthy", []),
-        (2, ["later tokens move scores", "more padding does"]),
-        (3, ["more padding does"]),
+        (2, ["change by later tokens", "change by more padding"]),
+        (3, ["change by more padding"]),
         (4, ["parameters without a gradient"]),
         (5, ["share of scores below zero"]),
         (6, []),

@@ -376,7 +376,7 @@ def padding_moves(model, source, read):
 #
 # To the instruments of this page we add two that take one look each. A model that has learned nothing should not know anything, so that its **first loss** is not far below a guess, which costs $\ln V$, here 2.6 nats. (It may be some nats above, where one matrix both reads and writes the tokens; [chapter 14](14_training.ipynb) says why.) And scores come in both **signs**: some tokens are likely, and others are not.
 #
-# All instruments look at eight dates, short and long in turn. So each date's neighbour in the batch has another length, and the neighbour after that has the same length. `LIMITS` says for each instrument what a healthy model shows.
+# All instruments look at eight dates, short and long in turn. So each date's neighbour in the batch has another length, and the neighbour after that has the same length. `LIMITS` says for each instrument what a healthy model shows. A *change* is the largest change of any score.
 
 
 # %%
@@ -396,10 +396,10 @@ def below_zero(model, source, read):
 MANY = float("inf")
 LIMITS = {  # what a healthy model shows: at least, and at most
     "first loss": (2, 10),
-    "later tokens move scores": (0, 0.001),
-    "a source of another length does": (0.001, MANY),
-    "a source of the same length does": (0.001, MANY),
-    "more padding does": (0, 0.001),
+    "change by later tokens": (0, 0.001),
+    "change by a source of another length": (0.001, MANY),
+    "change by a source of the same length": (0.001, MANY),
+    "change by more padding": (0, 0.001),
     "parameters without a gradient": (0, 0),
     "share of scores below zero": (0.1, 0.9),
 }
@@ -440,6 +440,13 @@ def examine(model, loss=loss_of):
 #     seen[name] = examine(museum.exhibit(name)["model"].eval())
 # views.charts(seen, LIMITS)
 
+# %% [markdown]
+# *Read each column downwards: red is outside of what a healthy model shows, and no two patients have the same red lines.*
+#
+# Ben's scores move with no source at all, and 24 of his parameters get no gradient. Cleo's move with a source of another length, and with one of the same length they do not: what she said of herself is true. Her second red line is the padding that she reads. And why does padding move Ada's scores? Her wrong line is in the encoder, too. There the shuffle deals out pieces of padding to the digits.
+#
+# The first loss and the signs find none of the three. They are for other patients.
+
 # %% tags=["active-ipynb"]
 # found = {}
 # for name, figures in seen.items():
@@ -447,20 +454,20 @@ def examine(model, loss=loss_of):
 #     for line, (least, most) in LIMITS.items():
 #         if not least <= figures[line] <= most:
 #             found[name].add(line)
-# no_source = {"a source of another length does", "a source of the same length does"}
+# no_source = {
+#     "change by a source of another length",
+#     "change by a source of the same length",
+# }
 # assert found["healthy"] == set()
-# assert found["Ada"] == {"later tokens move scores", "more padding does"}
+# assert found["Ada"] == {"change by later tokens", "change by more padding"}
 # assert found["Ben"] == no_source | {"parameters without a gradient"}
-# assert found["Cleo"] == {"a source of the same length does", "more padding does"}
+# assert found["Cleo"] == {
+#     "change by a source of the same length",
+#     "change by more padding",
+# }
 # print("each patient is found before its first update")
 
 # %% [markdown]
-# *Read each column downwards: red is outside of what a healthy model shows, and no two patients have the same red lines.*
-#
-# Ben's scores move with no source at all, and 24 of his parameters get no gradient. Cleo's move with a source of another length, and with one of the same length they do not: what she said of herself is true. Her second red line is the padding that she reads. And why does padding move Ada's scores? Her wrong line is in the encoder, too. There the shuffle deals out pieces of padding to the digits.
-#
-# The first loss and the signs find none of the three. They are for other patients.
-#
 # ## Six in the waiting room
 #
 # These six come with a complaint and a chart, and you are alone with them.
