@@ -309,10 +309,9 @@ def without_gradient(model, source, target, loss=loss_of):
 # compared = {}
 # with torch.no_grad():
 #     for name, model in {"healthy": healthy, "Ben": ben, "Cleo": cleo}.items():
-#         compared[name] = {
-#             kind: loss_of(model, given, target).item()
-#             for kind, given in sources.items()
-#         }
+#         compared[name] = {}
+#         for kind, given in sources.items():
+#             compared[name][kind] = loss_of(model, given, target).item()
 # views.other_sources(compared)
 
 # %% [markdown]
@@ -374,7 +373,7 @@ def padding_moves(model, source, read):
 #
 # Not one of these instruments needs a trained model. The shapes and masks of a new model are already right or wrong, and so its scores move where they must and must not. That saves hours: you can examine a model before you train it.
 #
-# To the instruments of this page we add two that take one look each. A model that has learned nothing should not know anything, so that its **first loss** is not far below a guess, which costs $\ln V$, here 2.6 nats. (It may be some nats above, where one matrix both reads and writes the tokens; [chapter 14](14_training.ipynb) says why.) And scores come in both **signs**: some tokens are likely, and others are not.
+# To the instruments of this page we add two that take one look each. A model that has learned nothing should not know anything, so that its **first loss** is not far below a guess, which costs $\ln V$, here 2.6 nats. (It may be some nats above, where one matrix both reads and writes the tokens; [chapter 14](14_training.ipynb) says why.) And the scores of a healthy model have both **signs**, so that some tokens become likely and others unlikely.
 #
 # All instruments look at eight dates, short and long in turn. So each date's neighbour in the batch has another length, and the neighbour after that has the same length. `LIMITS` says for each instrument what a healthy model shows. A *change* is the largest change of any score.
 
@@ -421,7 +420,7 @@ def examine(model, loss=loss_of):
     read = target[:, :-1]
     seen = [
         loss(model, source, target).item(),
-        moves(model, source, read).triu(1).max().item(),
+        moves(model, source, read).triu(1).max().item(),  # above the diagonal
         source_moves(model, source, read, steps=1),
         source_moves(model, source, read, steps=2),
         padding_moves(model, source, read),
@@ -596,9 +595,11 @@ def examine(model, loss=loss_of):
 #     assert_healthy(build_model())
 # ```
 #
-# **Can you trust it?** A doctor who calls everybody ill misses nothing. So we built 38 ill models and 14 healthy ones. We set the limits of the examination with one half of them, and did not look at the other half. Then we opened the door. All 19 ill models of the other half were found. And one of the seven healthy models was called ill. It was torch's own `nn.Transformer`.
+# From a shell, `transformer checkup mine.py:build_model --html report.html` writes the report as a page with pictures.
 #
-# What had it done? One of our tests puts an empty sentence into a batch. For this sentence torch gave NaN. But NaN stayed with the empty sentence: the others kept their scores, and training was not harmed. We had been looking for an empty sentence that spoils everybody else's gradient. So the alarm was false, and we changed the rule.
+# **Can you trust it?** A doctor who calls everybody ill misses nothing. So we built 38 ill models and 14 healthy ones. We set the limits of the examination with one half of them, and did not look at the other half. Then we opened the door. All 19 ill models of the other half were found. And one of the seven healthy models was called ill. It was torch's own `nn.Transformer`, with its norms first.
+#
+# What had it done? One of our tests puts an empty sentence into a batch. For this sentence torch gave scores that are not numbers (NaN). But the NaN stayed with the empty sentence: the others kept their scores, and training was not harmed. We had been looking for an empty sentence that spoils everybody else's gradient. So the alarm was false, and we changed the rule.
 #
 # A rule that was changed after the result proves nothing. So we let in three more healthy models that no rule had ever seen. None was called ill. That is little, and it is all that we know ([evidence 27.1](evidence/27_diagnosis.ipynb)): bugs of a kind that we did not collect may well be missed.
 #
