@@ -98,11 +98,11 @@ def training(model, batch, updates, loss=loss_of):
 # `museum.exhibit` builds a model under its name, with its first weights. We train two of them. (`eval()` switches dropout off: a task this small does not need it.)
 
 # %% tags=["active-ipynb"]
-# torch.manual_seed(27)
 # losses = {}
 #
 #
 # def trained(name, updates):
+#     torch.manual_seed(27)  # the same dates for everybody
 #     model = museum.exhibit(name)["model"].eval()
 #     losses[name] = list(training(model, lambda: dates(32), updates))
 #     return model
