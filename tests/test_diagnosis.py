@@ -9,11 +9,11 @@ import torch
 from transformer import diagnosis
 from transformer.core.records import read_rows
 from transformer.diagnosis import (
-    by_heart,
+    LIMITS,
+    below_zero,
     dates,
     encode,
     examine,
-    loss_of,
     moves,
     padding_moves,
     source_moves,
@@ -91,25 +91,69 @@ def test_gradients(given):
 # The instruments
 
 
+def outside(seen):
+    """The lines of an examination that are not as in a healthy model."""
+    return [
+        line
+        for line, (least, most) in LIMITS.items()
+        if not least <= seen[line] <= most
+    ]
+
+
 def test_a_model_is_as_before(seed):
     model = exhibit("healthy")["model"].eval()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    assert by_heart(model, *dates(4)) < loss_of(model, *dates(4))
+    examine(model)
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
+    assert all(p.grad is None for p in model.parameters())
 
 
 def test_an_examination_names_what_it_saw(seed):
     seen = examine(exhibit("Ben")["model"].eval())
-    assert seen["another source moves them by"] == 0
+    assert list(seen) == list(LIMITS)
+    assert seen["change by a source of another length"] == 0
+    assert seen["change by a source of the same length"] == 0
     assert seen["parameters without a gradient"] == 24
     assert seen["first loss"] > 3
+
+
+def test_the_lengths_of_an_examination_are_as_named(seed):
+    """Cleo reads only how long a source is."""
+    seen = examine(exhibit("Cleo")["model"].eval())
+    assert seen["change by a source of another length"] > 0.1
+    assert seen["change by a source of the same length"] == 0
 
 
 def test_the_own_loss_is_examined(seed):
     patient = exhibit(1)
     seen = examine(patient["model"].eval(), patient["loss"])
-    assert seen["first loss"] < 0.5
+    assert outside(seen) == ["first loss"]
+
+
+@pytest.mark.parametrize(
+    ("number", "ill"),
+    [
+        ("healthy", []),
+        (2, ["change by later tokens", "change by more padding"]),
+        (3, ["change by more padding"]),
+        (4, ["parameters without a gradient"]),
+        (5, ["share of scores below zero"]),
+        (6, []),
+    ],
+)
+def test_the_charts_of_the_page(number, ill):
+    assert outside(examine(exhibit(number)["model"].eval())) == ill
+
+
+def test_scores_have_both_signs(seed):
+    source, target = dates(8)
+    shares = {
+        number: below_zero(exhibit(number)["model"].eval(), source, target)
+        for number in ("healthy", 5)
+    }
+    assert 0.1 < shares["healthy"] < 0.9
+    assert shares[5] == 0
 
 
 def test_a_source_that_is_used_is_missed(seed):
@@ -159,23 +203,29 @@ def test_no_such_exhibit(number):
         exhibit(number)
 
 
-def test_rooms_and_patients_are_of_the_museum():
+def test_numbers_and_patients_are_of_the_museum():
     names = [*rooms.NUMBERED, *rooms.PATIENTS.values()]
-    assert len(set(names)) == len(names)
+    assert len(set(names)) == len(names) == 24 + 3
     assert set(names) <= set(EXHIBITS)
     assert set(TRAINED) <= set(rooms.NUMBERED)
     assert {row["model"] for row in read_rows("museum")} == {"healthy", *TRAINED}
 
 
-def test_the_page_shows_every_exhibit_with_its_report(page):
+def folds_of(page) -> dict[int, str]:
+    """The folds of the page's exhibits, by number."""
     text = "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
-    folds = re.findall(r"\*\*Exhibit (\d+): .*?</details>", text, re.DOTALL)
-    assert list(map(int, folds)) == list(range(1, len(rooms.NUMBERED) + 1))
+    found = re.findall(r"<b>Exhibit (\d+)\.</b>(.*?)</details>", text, re.DOTALL)
+    return {int(number): fold for number, fold in found}
+
+
+def test_the_page_shows_every_exhibit_with_its_report(page):
+    folds = folds_of(page)
+    assert list(folds) == list(range(1, len(rooms.NUMBERED) + 1))
     for number, name in enumerate(rooms.NUMBERED, 1):
-        shown = re.search(rf"\*\*Exhibit {number}: .*?</details>", text, re.DOTALL)[0]
-        known = EXHIBITS[name]
+        known, shown = EXHIBITS[name], folds[number]
         assert f"Reported in [{known.report}]({known.address})." in shown, name
-        assert shown.count("```python\n# wrong\n") == 1, name
+        assert shown.count("```diff\n- ") == 1, name
+    text = "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
     for name in rooms.PATIENTS.values():
         assert EXHIBITS[name].address in text, name
 
@@ -183,16 +233,16 @@ def test_the_page_shows_every_exhibit_with_its_report(page):
 def test_the_answers_of_the_page_are_right(page, capsys):
     (asked,) = [cell.source for cell in page if "museum.check(" in cell.source]
     numbers = re.search(r"\{(.*)\}", asked)[1]
-    (fold,) = [
-        c.source
-        for c in page
-        if c.source.startswith("<details>") and "15 is" in c.source
-    ]
-    answers = {int(n): organ for n, organ in re.findall(r'(\d+) is "(\w+)"', fold)}
-    assert list(answers) == [int(n) for n in re.findall(r"\d+", numbers)]
+    answers = {}
+    for number in map(int, re.findall(r"\d+", numbers)):
+        answers[number] = re.search(r"The word is \*(\w+)\*", folds_of(page)[number])[1]
+    assert list(answers) == [1, 2, 3, 4, 5]
+    places = [i for i, cell in enumerate(page) if cell.source == asked]
+    told = [i for i, cell in enumerate(page) if "The word is *" in cell.source]
+    assert max(places) < min(told)  # nobody is told before being asked
     check(answers)
     assert capsys.readouterr().out == "right: 5 of 5\n"
-    check(answers | {5: "order", 7: ...})
+    check(answers | {5: "order", 4: ...})
     assert capsys.readouterr().out == "right: 3 of 5\nlook again at exhibit 5\n"
     check(dict.fromkeys(answers, ...))
     assert capsys.readouterr().out == "not tried yet\n"

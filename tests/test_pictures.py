@@ -44,7 +44,10 @@ WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
     "patients": lambda: views.patients({"A": [2.0] * 30, "B": [1.0] * 30}),
-    "patients, floors": lambda: views.patients({"A": [2.0] * 30}, {"calendar": 1.4}),
+    "charts": lambda: views.charts(
+        {"healthy": {"loss": 0.2, "silent": 0}, "Ben": {"loss": 1.8, "silent": 24}},
+        {"loss": (0.001, float("inf")), "silent": (0, 0)},
+    ),
     "joined": lambda: views.joined(
         {"right": torch.tensor([[0, 0], [1, 1]]), "alone": torch.tensor([[0, 1]] * 2)},
         ["begin", "7"],
@@ -53,7 +56,9 @@ PICTURES = {
         {"healthy": {"own": 0.1, "other": 4.0}, "Ben": {"own": 1.7, "other": 1.7}}
     ),
     "source_looks": lambda: views.source_looks(
-        {"healthy": EYE, "Cleo": EYE.flip(1)}, ["2", "4", "1", "pad"]
+        {"healthy": EYE, "Cleo": EYE.flip(1)},
+        source=["2", "4", "1", "pad"],
+        written=["8", "7", "0", "end"],
     ),
     "shift": lambda: views.shift(WORDS),
     "leak": lambda: views.leak(WORDS, place=1),

@@ -38,7 +38,7 @@ HOMES = {
         "whole_model",
     ],
     "checkup": ["checkup_page"],
-    "diagnosis": ["joined", "other_sources", "patients", "source_looks"],
+    "diagnosis": ["charts", "joined", "other_sources", "patients", "source_looks"],
     "training": [
         "keeping",
         "leak",

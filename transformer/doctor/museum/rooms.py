@@ -9,45 +9,35 @@ PATIENTS = {  # the three that the chapter works through
     "Ben": "own-memory",
     "Cleo": "wrong-sense",
 }
-ROOMS = {
-    "too good to be true": (
-        "not-shifted",
-        "wrong-triangle",
-        "padding-in-loss",
-        "mask-off-in-training",
-        "norm-over-positions",
-    ),
-    "fluent, and about something else": (
-        "empty-memory",
-        "encoder-cut-off",
-        "no-positions",
-        "one-position",
-    ),
-    "it depends on the company": (
-        "memory-unmasked",
-        "heads-and-batch",
-        "softmax-over-batch",
-        "batch-as-time",
-        "dropout-always",
-    ),
-    "it hardly moves": (
-        "softmax-twice",
-        "relu-on-logits",
-        "wide-embedding",
-        "plain-list",
-    ),
-    "it worked yesterday": (
-        "padded-row",
-        "half-overflow",
-        "log-of-zero",
-    ),
-    "it works, and yet": (
-        "one-layer-twice",
-        "scale-of-model",
-        "mean-of-means",
-    ),
-}
-NUMBERED = tuple(name for room in ROOMS.values() for name in room)  # from 1 on
+WAITING = (  # the six that the chapter examines
+    "not-shifted",
+    "norm-over-positions",
+    "memory-unmasked",
+    "encoder-cut-off",
+    "softmax-twice",
+    "heads-and-batch",
+)
+OTHERS = (  # in no order, so that neighbours give no hint
+    "empty-memory",
+    "half-overflow",
+    "wrong-triangle",
+    "softmax-over-batch",
+    "padding-in-loss",
+    "plain-list",
+    "log-of-zero",
+    "one-position",
+    "mean-of-means",
+    "mask-off-in-training",
+    "scale-of-model",
+    "batch-as-time",
+    "padded-row",
+    "no-positions",
+    "dropout-always",
+    "wide-embedding",
+    "one-layer-twice",
+    "relu-on-logits",
+)
+NUMBERED = (*WAITING, *OTHERS)  # from 1 on
 
 
 def name_of(number: int | str) -> str:
