@@ -40,7 +40,7 @@ from transformer.models.recording import Change
 # model, tokenizer = load()
 
 # %% [markdown]
-# The model has two layers and four heads in each attention, 24 heads in all. Here is where "its" looks in one of them, the third head of the encoder's first layer. How we found this head comes below.
+# The encoder and the decoder have two layers each, and every attention has four heads: 24 in all. Here is where "its" looks in one of them, the third head of the encoder's first layer. How we found this head comes below.
 
 # %% tags=["active-ipynb"]
 # garden = "In the garden the cat lost its ball."
@@ -141,7 +141,7 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 #     print(*translate(model, tokenizer, [garden]))
 
 # %% [markdown]
-# *In the garden the cat lost its ball*, the garden's ball. One row of one head makes the sentence right or wrong. It does so for a dog as well:
+# *In the garden the cat lost its ball*, the garden's ball. One row of one head makes the sentence right or wrong. It works for a dog as well:
 
 # %% tags=["active-ipynb"]
 # dog = "The dog near the cat lost its ball."
@@ -190,9 +190,9 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 # assert not right[lead > 0].any() and right[lead < half - 0.2].all()
 
 # %% [markdown]
-# One half of the prediction holds without exception. In the other half there are 20 misses, all close to zero and all on one side. So the higher score alone does not decide. What else does? The first picture has a hint. Beside the garden "its" gave some weight to the *ball*, too, and a ball is masculine. Noun and ball together can outvote the cat. The dashed line is where the cat has exactly half of the weight, and there the colours change.
+# One half of the prediction holds without exception. In the other half there are 20 misses, all close to zero and all on one side. So the higher score alone does not decide. What else does? The first picture has a hint. Beside the garden "its" gave some weight to the *ball*, too, and a ball is masculine. Noun and ball together can outvote the cat. The dashed line is where the cat has exactly half of the weight, and there the colours change for all but seven nouns.
 #
-# If that is so, then without the ball the change should move to zero. And if scores are really the cause, we can decide every sentence by setting them. Both are one edit:
+# If that is so, then without the ball the change should move to zero. And if scores are really the cause, we can decide every sentence by setting them. Each of these tests is one edit:
 
 # %% tags=["active-ipynb"]
 # def without_ball(scores):
@@ -299,7 +299,7 @@ def silent(head: int) -> Change:
 #     print(f"    {broken[i]} instead of {untouched[i]}")
 
 # %% [markdown]
-# Neither of the two new words is a possessive. *Versteckte* means "hid", and *ges-* begins *gesucht*, "looked for". In German both belong to the end of their clause, and here the model writes them too early. Of 23 changed words 21 are a verb or its first piece ([evidence 19.4](evidence/19_visualization.ipynb)). So this head helps with neither stem nor ending: without it, another word comes first. Had we only counted, we would have been fooled.
+# Neither of the two new words is a possessive. *Versteckte* means "hid", and *ges-* begins *gesucht*, "looked for". In German both belong to the end of their clause, and here the model writes them too early. Of 23 changed words 21 are a verb or its first piece ([evidence 19.4](evidence/19_visualization.ipynb)). So the stem and the ending are not decided in this head: without it, the whole possessive comes too late. Had we only counted, we would have been fooled.
 
 # %% [markdown]
 # ## Four words from two heads
@@ -340,7 +340,7 @@ def silent(head: int) -> Change:
 # %% [markdown]
 # *Each number is the share of new vectors that the probe reads right, beside always giving the commonest answer ("best guess"): nouns hold their gender from the start, "its" learns the owner's in the first layer, and the gender of what is owned is complete only after the second.*
 #
-# The last row holds a warning. After the first layer the probe reads more than a guess, so some other head has brought a part of that gender early. Yet without the noun head, which works in the second layer, the endings were no better than always writing *-en*. What the first layer had brought was there, and it did not help. A probe says what is *there*, and not what is *used*.
+# The last row holds a warning. After the first layer the probe reads more than a guess, so something in that layer has brought a part of the gender early. Yet without the noun head, which works in the second layer, the endings were no better than always writing *-en*. What the first layer had brought was there, and it did not help. A probe says what is *there*, and not what is *used*.
 
 # %% [markdown] tags=["question-17"]
 # ## What does the decoder take from the encoder?
