@@ -82,6 +82,18 @@ PICTURES = {
     "likelier": lambda: views.likelier({"some": [(1, -3.5, 88.3), (4, -2.9, 86.7)]}),
     "averaging": lambda: views.averaging([200, 400], [85.0, 86.0], 89.0),
     "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),
+    "as_in_the_paper": lambda: views.as_in_the_paper(
+        *[
+            AttentionMaps(
+                ["its", "hat", "."],
+                ["auf", "."],
+                torch.eye(3).expand(2, 3, 3, 3),
+                torch.eye(2).expand(2, 3, 2, 2),
+                torch.eye(2, 3).expand(2, 3, 2, 3),
+            )
+        ]
+        * 2
+    ),
     "circuit_diagram": views.circuit_diagram,
     "crossing": lambda: views.crossing(
         AttentionMaps(
@@ -92,7 +104,9 @@ PICTURES = {
         word="his",
     ),
     "probes": lambda: views.probes({"noun": [0.4, 0.9, 1.0]}, ["below", "above"]),
-    "rivals": lambda: views.rivals(["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"]),
+    "rivals": lambda: views.rivals(
+        ["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"], -0.4
+    ),
     "silenced": lambda: views.silenced(
         {
             (f"{side}.{layer}.{part}_attention.heads", head): {
@@ -108,6 +122,7 @@ PICTURES = {
             for head in (0, 1)
         },
         {"stem": 0.9, "ending": 0.9},
+        {"always the same": {"stem": 0.5, "ending": 0.4}},
     ),
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
     "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -70,6 +71,7 @@ from transformer.models.maps import (
 )
 from transformer.models.probing import encoder_layers, linear_probe, read_off
 from transformer.models.recording import cache, edit
+from transformer.teaching.exercises.visualization import even_head
 from transformer.visualization import paste, silent, turned
 
 KINDS = ("encoder", "decoder", "cross")
@@ -700,8 +702,30 @@ def test_what_heads_bring_is_pasted_into_another_run(bundled):
         hits, most = following(before, wanted, words)
         return hits / most
 
-    assert follow([0]) < 0.2
-    assert follow([0, 1, 2, 3]) > 0.9
+    for head in range(4):
+        assert follow([head]) < 0.1
+        assert 0.6 < follow([other for other in range(4) if other != head]) < 0.95
+    assert follow([0, 1, 2, 3]) == 1.0
+
+
+def test_a_head_that_looks_evenly_breaks_what_a_silent_one_does(bundled):
+    """The solution of the chapter's second exercise gives the numbers of its answer."""
+    model, tokenizer = bundled
+    examples = [*read_bundled("validation"), *read_bundled("test")]
+    turns = owner_turns(examples, read_genders())
+    encoded = encode_turns(tokenizer, turns)
+    mask = encoded.batch.source != tokenizer.pad_id
+
+    def right(layer, point, change):
+        with edit(model, {f"encoder.{layer}.self_attention.{point}": change}):
+            words = next_words(model, tokenizer, encoded)
+        return {part: f"{x:.0%}" for part, x in parts_right(words, turns).items()}
+
+    evenly = partial(even_head, mask=mask)
+    assert right(0, "weights", lambda x: evenly(x, 2))["stem"] == "61%"
+    assert right(0, "heads", silent(2))["stem"] == "61%"
+    assert right(1, "weights", lambda x: evenly(x, 0))["ending"] == "47%"
+    assert right(1, "heads", silent(0))["ending"] == "39%"
 
 
 def test_words_counted_by_hand():

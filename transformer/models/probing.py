@@ -12,7 +12,7 @@ from transformer.models.recording import cache
 
 # what is read off the vector of a word, by the name of its property
 SHOWN = {
-    "noun: gender": "noun: its own gender",
+    "noun: gender": "a noun: its gender",
     "the: gender of its noun": "“the”: gender of its noun",
     "its: gender of the owner": "“its”: gender of the owner",
     "its: which owner": "“its”: which owner",

@@ -16,7 +16,14 @@ HOMES = {
         "splitting_heads",
         "weights",
     ],
-    "inside": ["circuit_diagram", "crossing", "probes", "rivals", "silenced"],
+    "inside": [
+        "as_in_the_paper",
+        "circuit_diagram",
+        "crossing",
+        "probes",
+        "rivals",
+        "silenced",
+    ],
     "stacks": [
         "bets",
         "dependence",

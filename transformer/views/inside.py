@@ -1,5 +1,7 @@
 """The pictures of chapter 19: heads that decide, and the circuit that they form."""
 
+from math import floor
+
 from matplotlib.patches import FancyArrowPatch
 
 from transformer.views.shapes import box, lane, weights_bar, weights_table
@@ -9,6 +11,7 @@ from transformer.views.style import (
     IDEAS,
     INK,
     LIGHT,
+    SERIES,
     WARNING,
     canvas,
     ordinal,
@@ -17,51 +20,74 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 STEM, ENDING = DARK["attention"], DARK["embedding"]
+OTHERS = [INK, SERIES[2], SERIES[3], DARK["positions"]]
 
 
-def rivals(nouns, lead, right, named=(), rival="the cat"):
+def rivals(nouns, lead, right, named=(), border=None, rival="the cat"):
     """Nouns piled up over how much better each is scored than a rival noun.
 
-    lead, right: (n,), the difference of scores, and whether the translation is right; named:
-    those whose dots get their names.
+    lead, right: (n,), the difference of scores, and whether the translation is right;
+    named: those whose dots get their names; border: where the rival has half the weight.
     """
-    figure, axes = panels(7.6, 3.1)
+    figure, axes = panels(8.0, 3.7)
     ax = axes[0, 0]
     dots = {n: (float(x), bool(fine)) for n, x, fine in zip(nouns, lead, right)}
-    top = pile(ax, dots, named) + 8
-    ax.axvline(0, color=GREY, lw=0.8, zorder=0)
+    high = pile(ax, dots, named)
+    top = high + 9
+    ax.axvline(0, color=GREY, lw=0.9, zorder=0)
     ax.set(ylim=(0, top), yticks=[], xlabel=f"score of the noun minus score of {rival}")
     ax.spines["left"].set_visible(False)
+    look = {"va": "top", "color": GREY}
+    ax.text(-0.6, top, f"{rival} is scored higher  ←", ha="right", **look)
+    ax.text(0.15, top, "→  the noun is scored higher", **look)
+    if border is not None:
+        ax.plot([border] * 2, [0, high + 6], color=INK, lw=1.1, ls="--", zorder=0)
+        text = f"{rival} has\nhalf of the weight"
+        ax.text(border - 0.12, high + 6, text, ha="right", va="top", size=9.5)
+    missed = sum(x < 0 and not fine for x, fine in dots.values())
     said = []
-    for x, align, text, colour, fine in (
-        (-0.15, "right", "ihren: right", BLUE, True),
-        (0.15, "left", "seinen: wrong", WARNING, False),
+    for x, y, align, text, colour, fine in (
+        (-3.4, 6, "right", "ihren: right", BLUE, True),
+        (2.1, 9.5, "left", "seinen: wrong", WARNING, False),
     ):
-        ax.text(x, top, text, ha=align, va="top", color=colour, weight="bold")
+        ax.text(x, y, text, ha=align, va="top", color=colour, weight="bold")
         reach = [x for x, verdict in dots.values() if verdict == fine]
         said.append(f"{text} with {len(reach)}, {min(reach):.1f} to {max(reach):.1f}")
+    crosses = f"crosses: {rival} is scored\nhigher, and yet seinen"
+    ax.text(0.25, high + 0.5, crosses, va="top", color=WARNING, size=9.5)
+    said.append(f"{rival} is scored higher, and yet seinen, with {missed}")
     figure.alternative = (
         f"{len(dots)} nouns by their score minus that of {rival}. " + "; ".join(said)
     ).replace(" -", " −") + "."
     return figure
 
 
-def pile(ax, nouns, named, step=0.3):
-    """A dot for each noun, on those of about its difference; the height of the pile."""
-    heights: dict[int, int] = {}
-    dots = {}
-    for noun, (difference, right) in sorted(nouns.items(), key=lambda item: item[1][0]):
-        column = round(difference / step)
-        heights[column] = heights.get(column, 0) + 1
-        dots[noun] = spot = step * column, heights[column]
-        ax.plot(*spot, "o", color=BLUE if right else WARNING, ms=5.2, mew=0)
-    for noun in named:
-        x, y = dots[noun]
-        ax.plot(x, y, "o", mfc="none", mec=INK, ms=6.5, mew=1.2)
-        line = {"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 3.5}
-        place = x + (1.3 if x > 0 else -1.3), heights[round(x / step)] + 2.5
-        ax.annotate(noun, (x, y), place, arrowprops=line, size=9.5, ha="center")
-    return max(heights.values())
+def pile(ax, nouns, named, step=0.36):
+    """A dot for each noun in columns of which none crosses zero, a cross for one that is
+    wrong though it is scored lower; the height of the highest column."""
+    columns: dict[int, list] = {}
+    for noun, (difference, right) in nouns.items():
+        missed = difference < 0 and not right
+        columns.setdefault(floor(difference / step), []).append((missed, right, noun))
+    for column, dots in columns.items():
+        x = (column + 0.5) * step
+        for y, (missed, right, noun) in enumerate(sorted(dots), 1):
+            mark = {"marker": "X" if missed else "o", "ms": 6.2 if missed else 5.4}
+            ax.plot(x, y, color=BLUE if right else WARNING, mew=0, **mark)
+            if noun in named:
+                point_at(ax, noun, (x, y), far=abs(x) > 6)
+    return max(map(len, columns.values()))
+
+
+def point_at(ax, noun, spot, far):
+    """A noun's name beside its dot, at the end of a line."""
+    x, y = spot
+    ax.plot(x, y, "o", mfc="none", mec=INK, ms=6.8, mew=1.2)
+    line = {"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 3.5}
+    place = (
+        (x, y + 3) if far else (x + (1.6 if x > 0 else -2.2), y + (4 if x > 0 else 11))
+    )
+    ax.annotate(noun, spot, place, arrowprops=line, size=9.5, ha="center")
 
 
 KINDS = {
@@ -78,11 +104,11 @@ def place_of(name, head):
     return kind, f"{ordinal(int(layer))} layer", ordinal(head)
 
 
-def silenced(shares, untouched):
+def silenced(shares, untouched, floors=None):
     """What is lost with each head silent: a row of bars for each part of a word.
 
     shares: {(name of the heads, head): {part: share that is still right}}; untouched: {part:
-    share}.
+    share}; floors: {what always writing something is called: {part: share}}, a line each.
     """
     figure, axes = panels(7.8, 1.75 * len(untouched) + 0.7, len(untouched), sharex=True)
     places = [place_of(*name) for name in shares]
@@ -94,10 +120,12 @@ def silenced(shares, untouched):
         for x, loss in enumerate(lost):
             if loss > 0.1:
                 name = "{0}: {2} head, {1}".format(*places[x])
-                ax.text(x, loss + 0.02, name, ha="center", size=9.5, color=colour)
+                look = {"ha": "center", "size": 9.5, "color": colour}
+                ax.text(x, loss + 0.05, name, **look)
                 said.append(f"{part}: {name} costs {loss:.0%}")
         ax.axhline(0, color=GREY, lw=0.6)
-        ax.set(ylim=(-0.04, 0.72), yticks=[0, 0.3, 0.6], ylabel=f"{part}s lost")
+        said += floor_lines(ax, part, untouched, floors or {}, len(lost))
+        ax.set(ylim=(-0.04, 0.76), yticks=[0, 0.3, 0.6], ylabel=f"{part}s lost")
         ax.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
         ax.spines["bottom"].set_visible(False)
         ax.tick_params(axis="x", length=0)
@@ -108,6 +136,18 @@ def silenced(shares, untouched):
         + ". All other heads cost less than 10%."
     )
     return figure
+
+
+def floor_lines(ax, part, untouched, floors, bars):
+    """Dashed lines at what is lost by writing always the same; what they say."""
+    said = []
+    for name, shares in floors.items():
+        loss = untouched[part] - shares[part]
+        ax.plot([-1, bars - 0.4], [loss] * 2, color=INK, lw=0.9, ls="--", zorder=0)
+        look = {"ha": "right", "va": "bottom", "size": 9.5}
+        ax.text(bars - 0.4, loss + 0.01, name, **look)
+        said.append(f"{part}: {name} costs {loss:.0%}")
+    return said
 
 
 def names_below(ax, places):
@@ -166,6 +206,99 @@ def crossing(maps, layer, head, word):
     ]
     figure.alternative = "Weights of cross-attention; most look: " + ", ".join(looks)
     return figure
+
+
+# The paper's way to draw attention
+
+
+def as_in_the_paper(verb, its, owner=(0, 2), noun=(1, 0)):
+    """The looks of this model that are like the paper's Figures 3, 4 and 5.
+
+    verb: maps of a sentence whose German verb ends in "auf"; its: of one with "its";
+    owner, noun: layer and head of the two heads, from 0.
+    """
+    last = verb.decoder[-1, :, :-1, :-1]
+    four = {
+        f"{ordinal(i)} head": row("auf", verb.target, x) for i, x in enumerate(last)
+    }
+    owner, noun = its.encoder[owner][:-1], its.encoder[noun][:-1]
+    two = {"owner head": owner, "noun head": noun}
+    two = {name: row("its", its.source, table) for name, table in two.items()}
+    words = its.source[:-1], its.source
+    return two_columns(
+        {
+            "like Figure 3:\nfrom “auf”, four heads": (
+                verb.target[:-1],
+                verb.read[:-1],
+                four,
+            ),
+            "like Figure 4:\nfrom “its”, two heads": (*words, two),
+            "like Figure 5:\nfrom all words, one head": (*words, {"noun head": noun}),
+        }
+    )
+
+
+def row(word, words, table):
+    """A table of weights in which only one word looks."""
+    place = words.index(word)
+    kept = table * 0
+    kept[place] = table[place]
+    return kept
+
+
+def two_columns(looks):
+    """Words that look on the left, what they look at on the right, a line a weight.
+
+    looks: {title: (words that look, words looked at, {name of a head: its weights})};
+    weights (T, S), in which rows of zeros draw nothing.
+    """
+    high = max(
+        len(words) for rows, columns, _ in looks.values() for words in (rows, columns)
+    )
+    figure, axes = panels(8.2, 0.25 * high + 1.4, 1, len(looks))
+    said = []
+    for ax, (title, (rows, columns, heads)) in zip(axes[0], looks.items()):
+        ax.set(xlim=(-1.15, 2.15), ylim=(high + 0.6, -1.2))
+        ax.set_axis_off()
+        ax.set_title(title, size=10.5)
+        strong = {i for table in heads.values() for i, r in enumerate(table) if r.any()}
+        for x, words, align in ((-0.06, rows, "right"), (1.06, columns, "left")):
+            for y, word in enumerate(words):
+                weight = "bold" if x < 0 and {y} == strong else "normal"
+                ax.text(x, y, word, ha=align, va="center", size=10, weight=weight)
+        said += [f"{title}:"]
+        for number, (name, table) in enumerate(heads.items()):
+            shift = 0.13 * (number - (len(heads) - 1) / 2)  # beside one another
+            lines(ax, table, colours_of(heads)[number], shift)
+            for i in sorted(strong):
+                best = columns[int(table[i].argmax())]
+                said.append(f"{name}, {rows[i]} at {best};")
+        legend(ax, heads, high)
+    figure.alternative = " ".join(said).replace("\n", " ").removesuffix(";") + "."
+    return figure
+
+
+def colours_of(heads):
+    """The owner head's and the noun head's own colours, and one for each other head."""
+    own = {"owner head": STEM, "noun head": ENDING}
+    return [own.get(name, colour) for name, colour in zip(heads, OTHERS)]
+
+
+def lines(ax, table, colour, shift):
+    """A line for each weight from 0.1, as dark as it is large."""
+    for i, row in enumerate(table.tolist()):
+        for j, weight in enumerate(row):
+            if weight >= 0.1:
+                ends = [i + shift, j + shift]
+                ax.plot([0, 1], ends, color=colour, lw=2.2, alpha=min(1.0, weight))
+
+
+def legend(ax, heads, y):
+    """The heads' names below, each in its colour."""
+    for number, (name, colour) in enumerate(zip(heads, colours_of(heads))):
+        across, down = divmod(number, 2)
+        place = (0.5 if len(heads) < 3 else 0.5 + 1.5 * (across - 0.5)), y - 0.2 + down
+        ax.text(*place, name, color=colour, ha="center", va="center", size=9.5)
 
 
 # The circuit
