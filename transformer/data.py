@@ -574,14 +574,14 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # The first three sentences make a batch of $3 \cdot 4 = 12$ places, since with the fourth it would have $4 \cdot 8 = 32$. The sentences of 8 and 9 tokens have $2 \cdot 9 = 18$ places, and the last sentence stands alone with 20. These are 50 places for 47 tokens: 6% are padding. One batch of all six has $6 \cdot 20 = 120$ places, of which 73 are padding, which is 61%.
 # </details>
 #
-# **3. In code.** Write the function that finds near copies: the test sentences that differ from a training sentence in at most one word. Case and punctuation do not count (`words_in` leaves them out), and both sentences must have equally many words. There are 20,000 training sentences, so comparing each with each takes too long. The word that differs may be any word, so what would you look up in a set?
+# **3. In code.** Write the function that finds near copies: the test sentences that differ from a training sentence in at most one word. Case and punctuation do not count (`folded` leaves them out), and both sentences must have equally many words. There are 20,000 training sentences, so comparing each with each takes too long. The word that differs may be any word, so what would you look up in a set?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.data import check_near_copies
 #
 #
-# def words_in(text):
-#     return re.findall(r"\w+", text.casefold())
+# def folded(text):
+#     return " ".join(re.findall(r"\w+", text.casefold()))
 #
 #
 # def near_copies(test, training):
@@ -596,7 +596,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #
 # ```python
 # def with_blanks(text):  # a blank in place of each word in turn
-#     words = words_in(text)
+#     words = folded(text).split()
 #     return {(*words[:i], None, *words[i + 1 :]) for i in range(len(words))}
 #
 #
