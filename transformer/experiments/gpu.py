@@ -35,9 +35,9 @@ import torch
 from tyro.conf import Positional
 
 from transformer import hardware
-from transformer.core.files import data_folder
+from transformer.core.files import data_folder, prepare_folder
 from transformer.core.interrupt import Interrupted
-from transformer.core.records import read_rows
+from transformer.core.records import read_rows, write_rows
 from transformer.experiments.gpu_paths import check_paths, random_pairs
 from transformer.experiments.gpu_rounds import (
     MODELS,
@@ -162,13 +162,25 @@ def job_of(stage: str, small: bool, out: Path | None) -> Job:
     return Job(stage, does[stage], {}, command)
 
 
+def rehearse(job: Job, folder: Path, record: Path) -> None:
+    """Do a stage here and now: a process for each would take longer than what it does."""
+    found = job.do(folder=folder, device="cpu")
+    rows = found if isinstance(found, list) else [found]
+    known = {"name": job.name, "command": job.command, **job.known}
+    prepare_folder(record.parent)
+    write_rows(record, [{**known, **row} for row in rows])
+
+
 def finished(
     name: str, small: bool, folder: Path, device: str, out: Path | None
 ) -> bool:
     """Measure a stage; whether there is a result, the reason printed where not."""
     try:
-        job = job_of(name, small, out)
-        run_jobs([job], folder, [device], record_of(name, out))
+        job, record = job_of(name, small, out), record_of(name, out)
+        if small:
+            rehearse(job, folder, record)
+        else:
+            run_jobs([job], folder, [device], record)
     except (Interrupted, ValueError, OSError) as problem:
         print(f"{name}: {problem}", flush=True)
         return False
