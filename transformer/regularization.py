@@ -354,7 +354,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # %% [markdown]
 # *In the lower row both remedies make the yellow gap smaller; in the upper row only dropout keeps the learned sentences (dashed) from getting so cheap, and only with dropout does the loss on new sentences (solid) still fall.*
 #
-# Both models end less sure than the plain one, and are right about as often: which of the three is right most often changes with the start ([evidence 13.1](evidence/13_regularization.ipynb) has five). But they got there by different ways. With smoothing the model learns by heart about as fast as without, and its loss on new sentences turns, too, only more gently. With dropout the learned sentences still cost nearly twice as much, and the loss on new ones has not turned.
+# Both models end less sure than the plain one, and are right about as often: which of the three is right most often changes with the start ([evidence 13.1](evidence/13_regularization.ipynb) has five). But they got there by different ways. With smoothing the model learns by heart nearly as fast as without, and its loss on new sentences turns, too, only more gently. With dropout the learned sentences still cost nearly twice as much, and the loss on new ones has not turned.
 #
 # Here dropout is the stronger remedy. If you had stopped each training at its lowest point, smoothing would have gained nothing over the plain training, and dropout would still have gained. The paper uses both remedies at once (exercise 4).
 
@@ -458,7 +458,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # views.surer(runs)
 # ```
 #
-# The gap gets smaller again. Over five starts and fourteen rounds the model with both remedies ends 45% sure and 41% right, where either remedy alone ends 50% sure and 40% right ([evidence 13.1](evidence/13_regularization.ipynb)). Of longer trainings we have no record, so your own run is the answer.
+# The gap gets smaller again. Over five starts and fourteen rounds the model with both remedies ends 45% sure, and the models with one of them 50%, while all are right in about 40% of their guesses ([evidence 13.1](evidence/13_regularization.ipynb)). Of longer trainings we have no record, so your own run is the answer.
 # </details>
 #
 # **5. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague says that this is impossible, so there must be a bug. Find two reasons why there need not be one.

@@ -35,8 +35,8 @@ def two_judges(log):
     for ax, values, colour in zip(axes[0], (loss, right), (LOSS, RIGHT)):
         ax.plot(range(1, len(log) + 1), values, color=colour, lw=2)
     name_loss(axes[0, 0])
-    axes[0, 0].set(ylim=(2, 5), title="loss on new sentences")
-    name_share(axes[0, 1])
+    axes[0, 0].set(ylim=(2.5, 4.75), title="loss on new sentences")
+    name_share(axes[0, 1], "of all predictions")
     axes[0, 1].set_title("share of right guesses")
     name_rounds(axes[0], len(log))
     figure.alternative = (
@@ -65,10 +65,13 @@ def surer(runs):
             f"learned; first guesses {new[2][-1]:.0%} sure, {new[1][-1]:.0%} right."
         )
     name_loss(axes[0, 0])
-    name_share(axes[-1, 0] if several else axes[0, 1])
-    if not several:
+    guesses = "first guesses on new sentences"
+    if several:
+        name_share(axes[1, 0], guesses)
+    else:
+        name_share(axes[0, 1], "")
         axes[0, 0].set_title("loss")
-        axes[0, 1].set_title("first guesses on new sentences")
+        axes[0, 1].set_title(guesses)
     name_rounds(axes[-1], len(log))
     name_rounds(axes[0], len(log), "" if several else None)
     figure.alternative = f"After {len(log)} rounds. {' '.join(said)}"
@@ -82,7 +85,7 @@ def draw_losses(ax, new, known):
     ax.plot(rounds, known, color=LOSS, lw=1.4, ls=DASHES)
     ax.set_ylim(0, 5)
     look = {"ha": "right", "size": 9.5, "color": LOSS}
-    ax.text(len(new), new[-1] + 0.15, f"new: {new[-1]:.2f}", va="bottom", **look)
+    ax.text(len(new), new[-1] + 0.35, f"new: {new[-1]:.2f}", va="bottom", **look)
     text = f"learned: {known[-1]:.2f}"
     ax.text(len(new), known[-1] - 0.15, text, va="top", **look)
 
@@ -99,16 +102,15 @@ def draw_guesses(ax, right, sure):
     text = f"how sure: {sure[-1]:.0%}"
     ax.text(len(sure), sure[-1] + 0.02, text, va="bottom", color=DARK_SURE, **look)
     text = f"right: {right[-1]:.0%}"
-    ax.text(len(right), right[-1] - 0.02, text, va="top", color=RIGHT, **look)
+    ax.text(len(right), right[-1] - 0.05, text, va="top", color=RIGHT, **look)
 
 
 def name_loss(ax):
     ax.set_ylabel("loss, nats per token")
 
 
-def name_share(ax):
-    ax.set_ylabel("of all predictions")
-    ax.set_ylim(0, 0.72)
+def name_share(ax, label):
+    ax.set(ylabel=label, ylim=(0, 0.72))
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
