@@ -225,7 +225,7 @@ def test_validation_pairs_on_disk_that_are_too_long_are_left_out(finished, monke
     lengths = [max(len(s), len(t) - 1) for s, t in encode_pairs(tokenizer, pairs)]
     limit = sorted(lengths)[10]
     e = Experiment(model=TransformerConfig(300, **{**TINY, "max_positions": limit}))
-    with pytest.raises(ValueError, match="validation sentence pair . has"):
+    with pytest.raises(ValueError, match=r"validation sentence pair . \(index .\) has"):
         make_validator(e, tokenizer, Sentences(e), 20)
     monkeypatch.setattr(experiments, "ON_DISK", ("bundled",))
     long = sum(length > limit for length in lengths)

@@ -626,8 +626,8 @@ def average_checkpoints(checkpoints: list[dict[str, Tensor]]) -> dict[str, Tenso
 #
 #
 # check_forbidden(forbidden)
-#
-#
+
+# %% tags=["active-ipynb"]
 # @torch.no_grad()
 # def without_repeats(source, n):
 #     output = [BEGIN]

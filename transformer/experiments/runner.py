@@ -38,6 +38,8 @@ from transformer.runs.experiment import Experiment, fitted
 from transformer.runs.folder import hardware_in_words
 from transformer.runs.run import Task, run_experiment
 
+YOUNGER = {"training.packed": False}  # settings that some records were made without
+
 
 @dataclass(frozen=True)
 class Job:
@@ -235,8 +237,9 @@ def finished(job: Job, folder: Path, kept: list[dict]) -> list[dict]:
         differ = [
             f"{name} is {row.get(name)} there and {value} here"
             for name, value in job.known.items()
-            if row.get(name) != value and name != "training.precision"
-        ]  # "hardware" tells it
+            if row.get(name, YOUNGER.get(name)) != value
+            and name != "training.precision"  # "hardware" tells it
+        ]
         if differ:
             raise ValueError(
                 f"{job.name} was made with other settings ({', '.join(differ)}): "

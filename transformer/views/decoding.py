@@ -80,41 +80,44 @@ def falling(curves):
     return figure
 
 
+def _steps(ax, left, pieces, kept):
+    """One triangle of `cache`: a row a step, named after the piece that it chooses."""
+    n = len(pieces)
+    for step in range(n):
+        for place in range(step + 1):
+            stored = kept and place < step
+            fill = "white" if stored else BLUE if place == step else WARNING
+            look = {"fc": fill, "ec": LIGHT if stored else "white", "lw": 0.8}
+            corner = (left + place + 0.05, -step - 0.95)
+            ax.add_patch(Rectangle(corner, 0.9, 0.9, **look))
+        look = {"ha": "right", "va": "center", "size": 9}
+        ax.text(left - 0.15, -step - 0.5, pieces[step], **look)
+    for place, piece in enumerate(["(begin)", *pieces[:-1]]):
+        look = {"rotation": 50, "ha": "left", "va": "bottom", "size": 9}
+        ax.text(left + place + 0.3, 0.1, piece, **look)
+    look = {"ha": "right", "va": "bottom", "size": 9, "color": GREY}
+    ax.text(left - 0.15, 0.1, "chooses", **look)
+
+
 def cache(pieces):
     """Which positions each step of writing an output computes, without a cache and with one.
 
     A row is a step, named after the piece that it chooses; it reads the columns.
     """
     n = len(pieces)
-    read = ["(begin)", *pieces[:-1]]
     figure, ax = canvas((-3.4, 2 * n + 4.2), (-n - 1.4, 3.1), 0.29)
-    for number, (left, title) in enumerate(
-        ((0, "without a cache"), (n + 3, "with a cache"))
-    ):
-        for step in range(n):
-            for place in range(step + 1):
-                new = place == step
-                kept = number and not new
-                fill = "white" if kept else BLUE if new else WARNING
-                look = {"fc": fill, "ec": LIGHT if kept else "white", "lw": 0.8}
-                corner = (left + place + 0.05, -step - 0.95)
-                ax.add_patch(Rectangle(corner, 0.9, 0.9, **look))
-            look = {"ha": "right", "va": "center", "size": 9}
-            ax.text(left - 0.15, -step - 0.5, pieces[step], **look)
-        for place, piece in enumerate(read):
-            look = {"rotation": 50, "ha": "left", "va": "bottom", "size": 9}
-            ax.text(left + place + 0.3, 0.1, piece, **look)
-        look = {"ha": "right", "va": "bottom", "size": 9, "color": GREY}
-        ax.text(left - 0.15, 0.1, "chooses", **look)
-        total = n if number else n * (n + 1) // 2
+    for kept, left in ((False, 0), (True, n + 3)):
+        _steps(ax, left, pieces, kept)
+        total = n if kept else n * (n + 1) // 2
+        title = "with a cache" if kept else "without a cache"
         text = f"{title}: {total} computed"
         ax.text(left, -n - 0.75, text, weight="bold", va="center")
         ax.text(left + n, -1.2, "new", color=BLUE, ha="right", weight="bold")
-        other, colour = ("kept", GREY) if number else ("computed again", WARNING)
+        other, colour = ("kept", GREY) if kept else ("computed again", WARNING)
         ax.text(left + n, -2.3, other, color=colour, ha="right", weight="bold")
     figure.alternative = (
         f"A row for each of {n} steps, a column for each position that it reads, from "
-        f"{read[0]} to {read[-1]}. Without a cache each step computes all positions "
+        f"(begin) to {pieces[-2]}. Without a cache each step computes all positions "
         f"so far again, {n * (n + 1) // 2} in all; with one only the newest, {n} in all."
     )
     return figure
