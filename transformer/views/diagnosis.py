@@ -112,6 +112,16 @@ def joined(tables, names):
         without_frame(ax)
         said.append(f"{title}: {strange} of {table.numel()}")
     axes[0, 0].set_ylabel("row of")
+    kinds_of_pieces(figure)
+    figure.alternative = (
+        "Each row of a joined result, cut into its pieces, with the token that each "
+        f"piece comes from. Pieces of another token than the row's: {'; '.join(said)}."
+    )
+    return figure
+
+
+def kinds_of_pieces(figure):
+    """What the colours of `joined` mean, under its panels."""
     kinds = {
         "its own piece": PALE["attention"],
         "an earlier token's": LIGHT,
@@ -119,11 +129,6 @@ def joined(tables, names):
     }
     patches = [Patch(color=colour, label=kind) for kind, colour in kinds.items()]
     figure.legend(handles=patches, loc="outside lower center", ncols=3, frameon=False)
-    figure.alternative = (
-        "Each row of a joined result, cut into its pieces, with the token that each "
-        f"piece comes from. Pieces of another token than the row's: {'; '.join(said)}."
-    )
-    return figure
 
 
 def source_looks(weights, source, written):
