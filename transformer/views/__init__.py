@@ -40,7 +40,6 @@ HOMES = {
     "checkup": ["checkup_page"],
     "diagnosis": ["joined", "other_sources", "patients", "source_looks"],
     "training": [
-        "keeping",
         "leak",
         "mean_of_means",
         "reading_begins",
