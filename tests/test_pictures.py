@@ -63,15 +63,16 @@ PICTURES = {
     "shift": lambda: views.shift(WORDS),
     "leak": lambda: views.leak(WORDS, place=1),
     "three_trainings": lambda: views.three_trainings(
-        {"A": [2.0] * 30, "B": [1.0] * 30}, {"A": ("a", False), "B": ("b", True)}
+        {"A": [(10, 2.0), (20, 0.01)], "B": [(10, 3.0), (20, 0.1)]},
+        {"A": ("a", False), "B": ("b", True)},
+        floor=0.03,
     ),
     "strange_sources": lambda: views.strange_sources(
-        {"untrained": [(5.0, 5.0)], "A": [(0.01, 0.3), (0.02, 4.0), (0.01, 2.0)]}
+        {"untrained": (5.0, 5.0), "A": (0.01, 0.3)}
     ),
-    "keeping": lambda: views.keeping([10, 20, 30], [3, 2, 1], [3.1, 2.5, 2.9], best=20),
     "mean_of_means": lambda: views.mean_of_means([[3, 3], [1] * 8]),
     "reading_begins": lambda: views.reading_begins(
-        {"one": [{"update": 1, "validation_loss": 5.0, "strange_loss": 5.1}] * 2}
+        [{"update": n, "validation_loss": 5.0, "strange_loss": 5.1} for n in (1, 2)]
     ),
     "sure": lambda: views.sure(["B", "ad", "et"], [-0.1, -2.5, -1.1]),
     "falling": lambda: views.falling(

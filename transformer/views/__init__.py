@@ -47,7 +47,6 @@ HOMES = {
     "checkup": ["checkup_page"],
     "diagnosis": ["charts", "joined", "other_sources", "patients", "source_looks"],
     "training": [
-        "keeping",
         "leak",
         "mean_of_means",
         "reading_begins",

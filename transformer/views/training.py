@@ -1,5 +1,5 @@
-"""The pictures of chapter 14: the shift, the leak, three trainings, what the source is
-worth, which weights to keep, a mean of means."""
+"""The pictures of chapter 14: the shift, the leak, three trainings, what a wrong source
+costs, a mean of means."""
 
 from matplotlib.patches import Rectangle
 
@@ -9,12 +9,10 @@ from transformer.views.style import (
     DARK,
     GREY,
     IDEAS,
-    INK,
     LIGHT,
     WARNING,
     canvas,
     panels,
-    without_frame,
 )
 
 BLUE = IDEAS["attention"]
@@ -89,60 +87,55 @@ def while_writing(ax, reads, place):
     ax.text(place, -3.2, "?", color=DARK["attention"], weight="bold", **MIDDLE)
 
 
-def three_trainings(losses, outputs, smooth=10):
-    """Training losses on a log scale, with what each model writes at its end.
+def three_trainings(curves, outputs, floor):
+    """Held-out losses along trainings, with what each model writes at its end.
 
-    losses: {name: [a loss an update]}, drawn as means of `smooth` updates; outputs:
-    {name: (what it writes, whether that is right)}.
+    curves: {name: [(update, loss), ...]}; outputs: {name: (what it writes, whether that
+    is right)}; floor: what the coins cost, below which no honest model comes.
     """
-    figure, axes = panels(7.4, 3.6)
+    figure, axes = panels(7.4, 3.8)
     ax = axes[0, 0]
     said = []
-    for name, values in losses.items():
+    for name, curve in curves.items():
         written, right = outputs[name]
         colour = BLUE if right else WARNING
-        means = [
-            sum(values[i : i + smooth]) / smooth
-            for i in range(0, len(values) - smooth + 1, smooth)
-        ]
-        places = range(smooth // 2, len(values), smooth)
-        label = f"{name}: {written}"
-        ax.plot(list(places)[: len(means)], means, color=colour, label=label)
-        said.append(f"{name} from {means[0]:.1f} to {means[-1]:.3f}, writes: {written}")
-    ax.set(yscale="log", xlim=(0, None), xlabel="update")
-    ax.set_ylabel("training loss, nats per word")
-    ticks = [10, 1, 0.1, 0.01]
+        updates, losses = zip(*curve)
+        ax.plot(updates, losses, color=colour, label=f"{name}: {written}")
+        said.append(f"{name} ends at {losses[-1]:.3f} and writes: {written}")
+    last = max(update for curve in curves.values() for update, _ in curve)
+    dashes = {"lw": 1.2, "ls": (0, (4, 3)), "label": "_floor"}
+    ax.plot([0, last], [floor, floor], color=GREY, **dashes)
+    text = "what the coins cost: an honest model stays above"
+    ax.text(3, floor * 0.9, text, color=GREY, va="top", size=9.5)
+    ax.set(yscale="log", xlim=(0, last), ylim=(0.003, 9), xlabel="update")
+    ax.set_ylabel("held-out loss, nats per word")
+    ticks = [1, 0.1, 0.01]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.grid(axis="y")
     label_ends(ax)
-    figure.alternative = f"Three falling losses. {'; '.join(said)}."
+    figure.alternative = (
+        f"Three falling losses, and a line at {floor:g}, what the coins cost. "
+        f"{'; '.join(said)}."
+    )
     return figure
 
 
 def strange_sources(losses):
-    """Held-out loss with a sentence's own source and with another's.
-
-    losses: {model: [(own, strange), ... a pair a training]}; a bar is the middle one.
-    """
+    """Held-out loss with a sentence's own source and with another's: {model: (own,
+    strange)}."""
     figure, axes = panels(7.4, 3.1)
     ax = axes[0, 0]
     said = []
-    for place, (name, pairs) in enumerate(losses.items()):
-        for side, colour in ((0, BLUE), (1, GREY)):
-            values = sorted(pair[side] for pair in pairs)
-            middle = values[len(values) // 2]
+    for place, (name, pair) in enumerate(losses.items()):
+        for side, (value, colour) in enumerate(zip(pair, (BLUE, GREY))):
             x = place + (side - 0.5) * 0.38
-            ax.bar(x, middle, 0.34, color=colour, alpha=1 if side == 0 else 0.6)
-            if len(values) > 1 and side:
-                ax.plot([x] * len(values), values, "o", color=INK, ms=4, zorder=3)
-            text = f"{middle:.2f}" if middle >= 0.05 else f"{middle:.3f}"
-            ax.text(x, max(values) + 0.12, text, ha="center", size=9.5, color=colour)
-        own, strange = (sorted(side)[len(pairs) // 2] for side in zip(*pairs))
-        said.append(f"{name} {own:.3f} and {strange:.2f}")
+            ax.bar(x, value, 0.34, color=colour, alpha=1 if side == 0 else 0.6)
+            text = f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+            ax.text(x, value + 0.12, text, ha="center", size=9.5, color=colour)
+        said.append(f"{name} {pair[0]:.3f} and {pair[1]:.2f}")
     ax.set_xticks(range(len(losses)), list(losses))
-    ax.set_yticks([])
+    ax.tick_params(axis="x", length=0)
     ax.margins(y=0.1)
-    without_frame(ax)
     top = {"transform": ax.transAxes, "weight": "bold", "va": "bottom"}
     ax.text(0.0, 1.05, "own source", color=BLUE, **top)
     ax.text(0.2, 1.05, "another sentence's source", color=GREY, **top)
@@ -150,31 +143,6 @@ def strange_sources(losses):
     figure.alternative = (
         "Bars of held-out loss with a sentence's own source and with another's: "
         f"{'; '.join(said)}."
-    )
-    return figure
-
-
-def keeping(updates, training, held_out, best):
-    """A training loss, a held-out loss that turns, and the update whose weights to keep."""
-    figure, axes = panels(6.6, 3.0)
-    ax = axes[0, 0]
-    ax.plot(updates, training, color=GREY, label="training")
-    ax.plot(updates, held_out, color=BLUE, label="held out")
-    lowest = held_out[updates.index(best)]
-    ax.plot(best, lowest, "o", color=BLUE, ms=7)
-    ax.annotate(
-        "keep these weights",
-        (best, lowest),
-        (best + 0.04 * updates[-1], lowest + 0.9),
-        color=DARK["attention"],
-        arrowprops={"arrowstyle": "-", "color": BLUE, "lw": 0.8},
-    )
-    ax.set(xlim=(0, updates[-1]), ylim=(0, 4.2), xlabel="update")
-    ax.set_ylabel("loss, nats per word")
-    label_ends(ax)
-    figure.alternative = (
-        f"The training loss falls to {training[-1]:.2f}; the held-out loss is lowest, "
-        f"{lowest:.2f}, at update {best}, and ends at {held_out[-1]:.2f}."
     )
     return figure
 
@@ -223,39 +191,28 @@ def row_of_boxes(ax, y, boxes):
         left += width
 
 
-def reading_begins(runs):
-    """Held-out loss with own and with strange sources along trainings: {title: log}."""
-    figure, axes = panels(7.6, 3.2, columns=len(runs), sharey=True)
-    said = []
-    for ax, (title, log) in zip(axes[0], runs.items()):
-        updates = [row["update"] for row in log]
-        own = [row["validation_loss"] for row in log]
-        strange = [row["strange_loss"] for row in log]
-        ax.fill_between(updates, own, strange, color=BLUE, alpha=0.1, lw=0)
-        ax.plot(updates, strange, color=GREY)
-        ax.plot(updates, own, color=BLUE)
-        ax.set(title=title, xlabel="update", xlim=(0, updates[-1]))
-        ax.locator_params(axis="x", nbins=5)
-        said.append(
-            f"{title}: from {own[0]:.1f} and {strange[0]:.1f} to {own[-1]:.2f} and "
-            f"{strange[-1]:.1f}"
-        )
-        name_both(ax, updates[-1], own[-1], strange[-1])
-    highest = max(row["strange_loss"] for log in runs.values() for row in log)
-    axes[0, 0].set_ylim(0, 1.18 * highest)
-    axes[0, 0].set_ylabel("held-out loss, nats per token")
+def reading_begins(log):
+    """Held-out loss with own and with strange sources along a training.
+
+    log: rows with "update", "validation_loss" and "strange_loss".
+    """
+    figure, axes = panels(7.0, 3.2)
+    ax = axes[0, 0]
+    updates = [row["update"] for row in log]
+    own = [row["validation_loss"] for row in log]
+    strange = [row["strange_loss"] for row in log]
+    ax.fill_between(updates, own, strange, color=LIGHT, alpha=0.5, lw=0)
+    ax.plot(updates, strange, color=GREY, label="another sentence's source")
+    ax.plot(updates, own, color=BLUE, label="own source")
+    text = "what a wrong source costs"
+    ax.text(
+        updates[-1] * 0.98, (own[-1] + strange[-1]) / 2, text, ha="right", color=GREY
+    )
+    ax.set(xlim=(0, updates[-1]), ylim=(0, None), xlabel="update")
+    ax.set_ylabel("held-out loss, nats per token")
+    label_ends(ax)
     figure.alternative = (
-        "Held-out loss with own sources and with strange ones, which part early in both "
-        f"trainings. {'; '.join(said)}."
+        "Held-out loss with own sources and with strange ones. At first they are one "
+        f"curve; at update {updates[-1]} they are at {own[-1]:.2f} and {strange[-1]:.1f}."
     )
     return figure
-
-
-def name_both(ax, x, own, strange):
-    """The names of two losses at their ends."""
-    look = {"x": x, "ha": "right", "weight": "bold"}
-    name = "another sentence's source"
-    ax.text(y=strange + 0.2, s=name, color=GREY, va="bottom", **look)
-    low = own > 1  # room below the curve
-    y, side = (own - 0.45, "top") if low else (own + 0.2, "bottom")
-    ax.text(y=y, s="own source", color=BLUE, va=side, **look)
