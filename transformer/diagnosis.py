@@ -213,7 +213,7 @@ def moves(model, source, read):
 # **The complaint.** "My loss is high, and it falls more and more slowly. Still, I write faultless dates. They say that mine are wrong."
 
 # %% tags=["active-ipynb"]
-# ben = trained("Ben", updates=100)
+# ben = trained("Ben", updates=120)
 # bens = answers(ben)
 # print("Ben:", count_right(bens), "of 300 right")
 # print("different answers:", len(set(bens)))
