@@ -27,6 +27,7 @@ from transformer.teaching.exercises.translation import (
     check_averaged,
 )
 from transformer.teaching.exercises.variations import check_holm, holm
+from transformer.teaching.small_runs import four_minutes
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
@@ -112,12 +113,13 @@ def exercises() -> list:
     found = []
     for path in pairs.notebooks():
         cells = nbformat.read(path, 4).cells
-        for cell, after in zip(cells, cells[1:]):
+        for number, cell in enumerate(cells):
             asked = ASKED.search(cell.source)
             if cell.cell_type == "code" and asked:
                 checker = getattr(importlib.import_module(asked[1]), asked[2])
                 called = re.search(rf"^{asked[2]}\((\w+)\)$", cell.source, re.MULTILINE)
-                solution = SOLUTION.search(after.source)
+                texts = (c for c in cells[number:] if c.cell_type == "markdown")
+                solution = SOLUTION.search(next(texts).source)
                 found.append(
                     pytest.param(
                         cell.source,
@@ -135,6 +137,7 @@ def written(code, name):
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
     place["folded"] = fold  # 10's page
+    place["four_minutes"] = four_minutes  # 14's page
     place["adam_update"] = adam_update  # 12's page
     exec(code, place)
     return place[name]
