@@ -106,7 +106,9 @@ from torch import Tensor
 # print("torch's gradient:", [f"{value:.1f}" for value in z.grad])
 
 # %% [markdown]
-# When does the pushing end? When $p = q$. But a softmax is never exactly 1, so with a one-hot $q$ **it never ends**. At a probability of 0.98 the score of *ihren* is still pushed up, and its lead over the other scores grows without limit. What if $q$ asked for a little less? We let three scores follow their push, once towards $(1, 0, 0)$ and once towards $(0.9, 0.05, 0.05)$:
+# When does the pushing end? When $p = q$. But a softmax is never exactly 1, so with a one-hot $q$ **it never ends**. At a probability of 0.98 the score of *ihren* is still pushed up, and its lead over the other scores grows without limit.
+#
+# Is that always wrong? Suppose that the same words come before *ihren* six times in ten, and before *seinen* the other four. Then the pushes of the ten sentences cancel at 0.6 and 0.4, and the model is calibrated by itself (exercise 1). The push runs on only where the model can tell each sentence from all others, that is, where it can learn the answer by heart. With 800 sentences it can. What if $q$ asked for a little less? We let three scores follow their push, once towards $(1, 0, 0)$ and once towards $(0.9, 0.05, 0.05)$:
 
 # %% tags=["active-ipynb"]
 # def lead(q, steps=5000):
@@ -199,7 +201,7 @@ def cross_entropy_with_targets(logits: Tensor, targets: Tensor) -> Tensor:
 # %% [markdown]
 # *The dot is the lowest point with smoothing: the best answer is 0.9, not 1.*
 #
-# And the loss no longer ends at zero. At best $p = q$, and then the loss is what $q$ costs by itself, $-\sum_k q_k \ln q_k$. Take the paper's 37,000 entries. The wrong ones share 0.1, and each costs $-\ln(0.1/37{,}000) = 12.8$. Together they cost $0.1 \cdot 12.8 = 1.28$. The right one adds $-0.9 \cdot \ln 0.9 = 0.09$. The sum is the floor below which no loss can fall:
+# And the loss no longer ends at zero. At best $p = q$, and then the loss is what $q$ costs by itself, $-\sum_k q_k \ln q_k$. Take the paper's 37,000 entries. The wrong ones share 0.1, and each costs $-\ln(0.1/37{,}000) = 12.82$. Together they cost $0.1 \cdot 12.82 = 1.282$. The right one adds $-0.9 \cdot \ln 0.9 = 0.095$. The sum is the floor below which no loss can fall:
 
 # %% tags=["active-ipynb"]
 # q = smoothed_targets(torch.tensor(0), 37_000, 0.1).double()
@@ -356,12 +358,12 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # Both models end less sure than the plain one, and are right about as often: which of the three is right most often changes with the start ([evidence 13.1](evidence/13_regularization.ipynb) has five). But they got there by different ways. With smoothing the model learns by heart nearly as fast as without, and its loss on new sentences turns, too, only more gently. With dropout the learned sentences still cost nearly twice as much, and the loss on new ones has not turned.
 #
-# Here dropout is the stronger remedy. If you had stopped each training at its lowest point, smoothing would have gained nothing over the plain training, and dropout would still have gained. The paper uses both remedies at once (exercise 4).
+# By the loss, dropout is the stronger remedy here, and not only because it learns more slowly: had you stopped each training at its lowest point, smoothing would have gained nothing over the plain training, and dropout would still have gained. By the yellow gap the two are about equal. The paper uses both remedies at once (exercise 4).
 
 # %% [markdown]
 # ## Which judge is right?
 #
-# We began with two judges that disagree. The paper has two judges as well. The first is **perplexity**, the exponential of the mean loss. A model that always hesitates between four equally likely words has perplexity 4. This judge asks how much probability the right words got.
+# We began with two judges that disagree, the loss and the share of right guesses. The paper has two judges as well. The first is **perplexity**, the exponential of the mean loss. A model that always hesitates between four equally likely words has perplexity 4. This judge asks how much probability the right words got.
 #
 # The other judge reads only what the model writes. **BLEU** (Papineni et al., 2002) counts how many runs of one to four words a translation shares with a human one, the reference. A perfect copy gets 100, and short outputs are punished ([chapter 15](15_decoding.ipynb) has the formula):
 
@@ -390,14 +392,14 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # But in our own training smoothing made the loss better. How can that be? Smoothing takes sureness away, deserved or not. Our plain model was far too sure, so it gained. The model of the pile at 0.9 deserved to be surer, so it pays 0.11 nats for a right guess. A likely reason for the paper's perplexity, which we did not test, is that its model learned from millions of sentences and deserves most of its sureness, too.
 #
-# BLEU does not see any of this. A word that leads with 0.9 is written just like a word that leads with 0.99. That is why BLEU need not suffer from smoothing. Whether it gains, as in the paper, we could not tell on our own data ([evidence 13.3](evidence/13_regularization.ipynb)).
+# BLEU sees little of this. Where the likeliest word is taken, a word that leads with 0.9 is written just like a word that leads with 0.99. (The paper searches with a beam, which compares products of such numbers; [chapter 15](15_decoding.ipynb) shows what that changes.) So BLEU need not suffer from smoothing. Why it even gains half a point in the paper, nobody has shown for certain, and whether it does on our own data, we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
 #
 # So which judge is right? Each is right about its own question. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU, and do not mind a perplexity that smoothing has made worse.
 
 # %% [markdown]
 # ## What to keep
 #
-# - The gradient of the loss is p minus q, so a one-hot target pushes a model to be surer for ever; label smoothing gives it a place to stop.
+# - The gradient of the loss is p minus q, so a one-hot target pushes a model to be ever surer of what it can learn by heart; label smoothing gives it a place to stop.
 # - Dropout takes numbers away in training, so that a model cannot rely on any single one, and it slows the learning by heart.
 # - A loss measures how sure a model is as well as how right; look at its answers, too.
 
