@@ -392,7 +392,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # But in our own training smoothing made the loss better. How can that be? Smoothing takes sureness away, deserved or not. Our plain model was far too sure, so it gained. The model of the pile at 0.9 deserved to be surer, so it pays 0.11 nats for a right guess. A likely reason for the paper's perplexity, which we did not test, is that its model learned from millions of sentences and deserves most of its sureness, too.
 #
-# BLEU sees little of this. Where the likeliest word is taken, a word that leads with 0.9 is written just like a word that leads with 0.99. (The paper searches with a beam, which compares products of such numbers; [chapter 15](15_decoding.ipynb) shows what that changes.) So BLEU need not suffer from smoothing. Why it even gains half a point in the paper, nobody has shown for certain, and whether it does on our own data, we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
+# BLEU sees little of this. Where the likeliest word is taken, a word that leads with 0.9 is written just like a word that leads with 0.99. (The paper searches with a beam, which compares products of such numbers; [chapter 15](15_decoding.ipynb) shows what that changes.) So BLEU need not suffer from smoothing. Why it even gains half a point in the paper, we do not know, and whether it does on our own data, we could not tell ([evidence 13.3](evidence/13_regularization.ipynb)).
 #
 # So which judge is right? Each is right about its own question. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU, and do not mind a perplexity that smoothing has made worse.
 
