@@ -5,6 +5,7 @@ Each takes --import mine, which first imports a module of your own, mine.py in t
 that is installed, so that kinds of models, corpora, recipes and schedules in it are known.
 """
 
+import ast
 import errno
 import os
 import re
@@ -12,18 +13,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
 from importlib import import_module
-from inspect import getdoc
-from operator import or_
+from inspect import cleandoc, getdoc
 from pathlib import Path
-from typing import Annotated, Any
+from textwrap import fill
+from typing import Any
 
-import torch
-import tyro
-
-from transformer.core.checks import check_characters
 from transformer.core.interrupt import Interrupted
+from transformer.core.names import did_you_mean
+from transformer.core.white_space import check_characters
 
 PACKAGE = Path(__file__).parents[1]
 # name: module and class
@@ -89,28 +87,61 @@ def described(named: type) -> str:
     return f"{getdoc(named)}\n\n{IMPORT}"
 
 
+def summary(name: str) -> str:
+    """The first paragraph of a command's docstring, read without importing the command, and torch
+    with it."""
+    module, _, attribute = COMMANDS[name].partition(":")
+    source = Path(__file__).with_name(f"{module}.py").read_text("utf8")
+    (node,) = (
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef) and node.name == attribute
+    )
+    return " ".join(cleandoc(ast.get_docstring(node) or "").split("\n\n")[0].split())
+
+
+class Overview:
+    """What `transformer --help` says: every command in a sentence."""
+
+    def run(self) -> None:
+        print("usage: transformer [--version] [--import NAME] COMMAND [OPTIONS]")
+        print(f"\n{__doc__}")
+        for name in COMMANDS:
+            print(fill(f"  {name:12}{summary(name)}", 88, subsequent_indent=" " * 14))
+        print("\ntransformer COMMAND --help shows the options of one.")
+
+
 def parse(arguments: Sequence[str]) -> Any:
-    """The command that the arguments name, filled in."""
+    """The command that the arguments name, filled in, or the `Overview`; ValueError for none."""
     arguments = without_imports(arguments)
     name, rest = "".join(arguments[:1]), arguments[1:]
+    if name in ("-h", "--help"):
+        return Overview()
+    if name not in COMMANDS:
+        said = f"there is no command {name}{did_you_mean(name, COMMANDS)}: it is"
+        raise ValueError(
+            f"{said if name else 'name a command,'} one of {', '.join(COMMANDS)}; "
+            "transformer --help says what each does"
+        )
     if name == "train":
         from transformer.cli.train import Train, parse_train
 
         return parse_train(rest, described(Train))
-    flags = (tyro.conf.FlagCreatePairsOff,)
-    if name in COMMANDS:
-        prog, named = f"transformer {name}", command(name)
-        return tyro.cli(
-            named, prog=prog, description=described(named), args=rest, config=flags
-        )
-    every = [Annotated[command(n), tyro.conf.subcommand(n)] for n in COMMANDS]
+    import tyro
+
+    named = command(name)
     return tyro.cli(
-        reduce(or_, every),
-        prog="transformer",
-        description=__doc__,
-        args=arguments,
-        config=flags,
+        named,
+        prog=f"transformer {name}",
+        description=described(named),
+        args=rest,
+        config=(tyro.conf.FlagCreatePairsOff,),
     )
+
+
+def of_gpu_memory(error: BaseException) -> bool:
+    """Whether torch raised it because the GPU's memory is full."""
+    return type(error).__name__ == "OutOfMemoryError"
 
 
 def of_compiler(error: BaseException) -> bool:
@@ -128,7 +159,7 @@ def as_options(said: str) -> str:
 
 def sentence_for(error: BaseException) -> str:
     """One sentence for a mistake in the input, and what to do about it."""
-    if isinstance(error, torch.cuda.OutOfMemoryError):
+    if of_gpu_memory(error):
         return (
             "the GPU's memory is too small for this: half of --batch-tokens and twice "
             "--accumulate keep the updates as large"
@@ -165,7 +196,7 @@ def out_of_memory(error: BaseException) -> bool:
     said = isinstance(error, RuntimeError) and (
         "allocate memory" in str(error) or "not enough memory" in str(error)
     )
-    return said or isinstance(error, MemoryError | torch.cuda.OutOfMemoryError)
+    return said or isinstance(error, MemoryError) or of_gpu_memory(error)
 
 
 def silence_output() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 import tyro
 
 from transformer.core.files import prepare_folder
-from transformer.models.pretrained import load
 
 
 @dataclass
@@ -22,6 +21,7 @@ class Attend:
 
     def run(self) -> None:
         from transformer.models.maps import attention_maps
+        from transformer.models.pretrained import load
         from transformer.models.search import translate
         from transformer.views.heads import save_all
         from transformer.views.pages import view

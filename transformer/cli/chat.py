@@ -5,13 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-import torch
-
 from transformer.cli.stream import lines_of, standard_input, text_of
-from transformer.core.checks import check_whole
 from transformer.core.files import prepare_folder
-from transformer.models.families import family_of
-from transformer.models.pretrained import bundled_folder, load
 
 
 @dataclass
@@ -32,7 +27,12 @@ class Talk:
     html: Path | None = None
 
     def run(self) -> None:
+        import torch
+
+        from transformer.core.checks import check_whole
         from transformer.language import Chat, Sampler
+        from transformer.models.families import family_of
+        from transformer.models.pretrained import bundled_folder, load
 
         check_whole("seed", self.seed, 0, 2**63 - 1)
         draw = Sampler(self.temperature, self.top_k, self.top_p)

@@ -7,9 +7,6 @@ from typing import Literal
 import tyro
 
 from transformer.core.files import prepare_folder, write_file
-from transformer.core.weights import count_parameters
-from transformer.models.families import family_of
-from transformer.models.pretrained import load, save
 
 # how each form is used, said after the export
 USES = {
@@ -39,6 +36,7 @@ class Export:
     def run(self) -> None:
         from transformer.models import graph
         from transformer.models.export import export_ctranslate2, type_names
+        from transformer.models.pretrained import load
 
         model, tokenizer = load(self.folder)
         if self.format == "ctranslate2":
@@ -61,7 +59,10 @@ class Import:
     output: Path = Path("runs/imported")
 
     def run(self) -> None:
+        from transformer.core.weights import count_parameters
         from transformer.imported import import_folder
+        from transformer.models.families import family_of
+        from transformer.models.pretrained import save
 
         if self.output.exists() and any(self.output.iterdir()):
             raise FileExistsError(

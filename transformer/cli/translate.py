@@ -10,15 +10,6 @@ from pathlib import Path
 import tyro
 
 from transformer.cli.stream import answers, standard_input
-from transformer.core.checks import check_search
-from transformer.core.protocol import longest_source
-from transformer.models import search
-from transformer.models.pretrained import (
-    BUNDLED_MODELS,
-    bundled_folder,
-    folder_named,
-    load,
-)
 
 TRANSLATORS = {"bundled", "tatoeba"}  # of `BUNDLED_MODELS`
 
@@ -43,10 +34,20 @@ class Translate:
     n_best: int = 1
     device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
 
-    def run(self) -> None:
+    def loaded(self) -> tuple:
+        """Model and tokenizer; ValueError for settings that no search takes."""
+        from transformer.core.checks import check_search
+        from transformer.models.pretrained import load
+        from transformer.models.search import chosen
+
         model, tokenizer = load(self.folder, self.device)
-        # refused before anything is read
-        check_search(*search.chosen(model, self.beam, self.alpha), self.n_best)
+        check_search(*chosen(model, self.beam, self.alpha), self.n_best)
+        return model, tokenizer
+
+    def run(self) -> None:
+        from transformer.core.protocol import longest_source
+
+        model, tokenizer = self.loaded()  # refuses before anything is read
         if self.sentence is not None:
             lines = self.sentence.replace("\r\n", "\n").removesuffix("\n").split("\n")
             found = self.answer(model, tokenizer, lines)
@@ -75,6 +76,12 @@ class Translate:
 
     def tell_model(self) -> None:
         """On standard error, which of the translators that come along this is, and the other."""
+        from transformer.models.pretrained import (
+            BUNDLED_MODELS,
+            bundled_folder,
+            folder_named,
+        )
+
         name = str(self.folder or "bundled")
         if name in TRANSLATORS and folder_named(name) == bundled_folder(name):
             (other,) = TRANSLATORS - {name}
@@ -97,12 +104,13 @@ class Translate:
 
     def answer(self, model, tokenizer, sentences: list[str]) -> list:
         """For each sentence its translation, or a list of them."""
+        from transformer.models.search import translate, translate_n_best
 
         if self.n_best > 1:
-            return search.translate_n_best(
+            return translate_n_best(
                 model, tokenizer, sentences, self.n_best, self.beam, self.alpha
             )
-        return search.translate(model, tokenizer, sentences, self.beam, self.alpha)
+        return translate(model, tokenizer, sentences, self.beam, self.alpha)
 
     def say(self, number: int, found) -> None:
         """Print the answer to a line as one line, or as one for each entry; a bad model may write
