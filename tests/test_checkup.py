@@ -352,7 +352,10 @@ def test_the_command(mine, monkeypatch, capsys, tmp_path):
         (["nowhere.py:build_model"], "no file nowhere.py: name the one that makes"),
         (["no_such_module:build"], "no_such_module cannot be imported"),
         (["torn.py:build_model"], r"torn.py cannot be imported \(SyntaxError"),
-        (["mine_to_examine.py:build"], "has no function build: it has Small, build_m"),
+        (
+            ["mine_to_examine.py:build"],
+            r"no function build \(did you mean build_model\?\): it has Small, build_m",
+        ),
         (["mine_to_examine.py:number"], "has no function number"),
         (["mine_to_examine.py:failing"], r"fails when called .* \(KeyError"),
         (["mine_to_examine.py:loss"], r"fails when called .* \(TypeError"),

@@ -931,7 +931,7 @@ def test_a_compiler_that_is_missing_is_named_in_one_sentence(monkeypatch, tmp_pa
     [
         (
             ["train", "--corpus", "multi31k"],
-            "unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, ",
+            "unknown corpus 'multi31k' (did you mean multi30k?): choose one of bundled, multi30k, tatoeba, ",
         ),
         (
             ["evaluate", "--split", "exam"],

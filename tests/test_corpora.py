@@ -294,7 +294,7 @@ def test_cuts_do_not_overlap(name):
 def test_unknown_corpus_and_split():
     with pytest.raises(
         ValueError,
-        match="unknown corpus 'multi31k': choose one of bundled, multi30k, tatoeba, .*, or",
+        match=r"unknown corpus 'multi31k' \(did you mean multi30k\?\): choose one of bundled, multi30k, tatoeba, .*, or",
     ):
         corpora.read_corpus("multi31k", "train")
     with pytest.raises(

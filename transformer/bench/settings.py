@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer.core.names import did_you_mean
 from transformer.fast.model import TransformerConfig
 
 BIG = dict(d_model=1024, d_ff=4096, h=16)
@@ -72,7 +73,8 @@ class Bench:
         wrong = next((part for part in self.parts if part not in PARTS), None)
         if wrong is not None:
             raise ValueError(
-                f"there is no part {wrong}: choose from {', '.join(PARTS)}"
+                f"there is no part {wrong}{did_you_mean(wrong, PARTS)}: choose from "
+                f"{', '.join(PARTS)}"
             )
         if self.clock not in ("wall", "cpu"):
             raise ValueError(f"the clock is wall or cpu, not {self.clock}")

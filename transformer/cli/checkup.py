@@ -10,6 +10,7 @@ from types import ModuleType
 import tyro
 
 from transformer.core.files import prepare_folder, write_json
+from transformer.core.names import did_you_mean
 
 
 @dataclass
@@ -75,7 +76,7 @@ def function_in(module: ModuleType, place: str, name: str) -> Callable:
         there = [n for n, v in vars(module).items() if callable(v) and n[0] != "_"]
         file = place.rpartition(":")[0]
         raise ValueError(
-            f"{file} has no function {name}: it has {', '.join(there) or 'none at all'}"
+            f"{file} has no function {name}{did_you_mean(name, there)}: it has {', '.join(there) or 'none at all'}"
         )
     return function
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin
 
+from transformer.core.names import did_you_mean
+
 MOST = {
     "N": 1000,
     "max_positions": 100_000,
@@ -14,7 +16,10 @@ LONGEST = 10**12  # updates, tokens, minutes and the like
 def named_sizes(presets: dict, name: str) -> dict:
     """The fields that a preset sets; ValueError, listing them all, for a name that is none."""
     if name not in presets:
-        raise ValueError(f"unknown preset {name!r}: choose one of {', '.join(presets)}")
+        raise ValueError(
+            f"unknown preset {name!r}{did_you_mean(name, presets)}: choose one of "
+            f"{', '.join(presets)}"
+        )
     return presets[name]
 
 
@@ -43,7 +48,8 @@ def check_size(name: str, expected: Any, value: Any) -> None:
         return
     if get_origin(expected) is Literal and value not in choices:
         some, last = ", ".join(map(repr, choices[:-1])), repr(choices[-1])
-        raise ValueError(f"{name} must be {some} or {last}, not {value!r}")
+        near = did_you_mean(value, choices)
+        raise ValueError(f"{name} must be {some} or {last}, not {value!r}{near}")
     if expected is float and not isinstance(value, (int, float)):
         raise ValueError(f"{name} must be a number, not {value!r}")
     if int not in (expected, *choices):

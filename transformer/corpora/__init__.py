@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from transformer.core.names import did_you_mean
 from transformer.core.white_space import without_blanks
 from transformer.corpora.bundled import Example, Pronoun, read_aligned, read_bundled
 from transformer.corpora.download import corpus_file
@@ -43,7 +44,7 @@ def corpus_paths(name: str, split: str) -> list[Path]:
     splits = corpus_named(name).splits
     if split not in splits:
         raise ValueError(
-            f"{name} has no split {split!r}: choose one of {', '.join(splits)}"
+            f"{name} has no split {split!r}{did_you_mean(split, splits)}: choose one of {', '.join(splits)}"
         )
     return [corpus_file(name, file) for file in splits[split]]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.core.files import data_folder
+from transformer.core.names import did_you_mean
 from transformer.corpora.lines import stream_lines
 
 BUNDLED_SPLITS = ("train", "validation", "test", "hard")
@@ -56,7 +57,10 @@ def bundled_file(split: str) -> Path:
     """The file of one split of the bundled corpus; ValueError where it has no such split."""
     if split not in BUNDLED_SPLITS:
         known = ", ".join(BUNDLED_SPLITS)
-        raise ValueError(f"bundled has no split {split!r}: choose one of {known}")
+        raise ValueError(
+            f"bundled has no split {split!r}{did_you_mean(split, BUNDLED_SPLITS)}: "
+            f"choose one of {known}"
+        )
     return data_folder() / "bundled" / f"{split}.tsv"
 
 

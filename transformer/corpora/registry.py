@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from transformer.core.names import did_you_mean
 from transformer.corpora.bundled import BUNDLED_SPLITS, bundled_file, bundled_pairs
 from transformer.corpora.lines import parallel_pairs
 from transformer.corpora.moses import wmt14_pairs
@@ -150,7 +151,8 @@ def corpus_named(name: str) -> Corpus:
     if name not in CORPORA:
         known = ", ".join(CORPORA)
         raise ValueError(
-            f"unknown corpus {name!r}: choose one of {known}, or give your own files"
+            f"unknown corpus {name!r}{did_you_mean(name, CORPORA)}: choose one of {known}, "
+            "or give your own files"
         )
     return CORPORA[name]
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from transformer.core.names import did_you_mean
 from transformer.core.protocol import SequenceConfig
 from transformer.core.weights import count_parameters
 from transformer.fast import FAST
@@ -100,7 +101,8 @@ def family_named(name: str) -> Family:
     """The family with its classes imported; ValueError, listing all, for a name that is none."""
     if name not in FAMILIES:
         raise ValueError(
-            f"unknown family of models {name!r}: choose one of {', '.join(FAMILIES)}, or "
+            f"unknown family of models {name!r}{did_you_mean(name, FAMILIES)}: "
+            f"choose one of {', '.join(FAMILIES)}, or "
             "import the module that registers it first (on the command line --import)"
         )
     return Family(imported(FAMILIES[name].model), imported(FAMILIES[name].config))

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
 from torch import nn
 
+from transformer.core.names import nearest
 from transformer.fast.packed import is_compiled
 from transformer.models.checkpoint import check_plain
 from transformer.models.watching import (
@@ -137,7 +137,8 @@ def chosen(named: Iterable[str], patterns: Iterable[str]) -> list[str]:
         if not fitting:
             check_scores(named, pattern)
             raise ValueError(
-                f"nothing here is named {pattern!r}; near: {', '.join(near(pattern, named))}"
+                f"nothing here is named {pattern!r}; near: "
+                f"{', '.join(nearest(pattern, named, n=3, cutoff=0))}"
             )
         found |= set(fitting)
     return [name for name in named if name in found]
@@ -152,11 +153,6 @@ def check_scores(named: list[str], pattern: str) -> None:
                 f"{scores} is not known: this attention has an `attend` of your own, and "
                 f"only that knows what its softmax reads; take {name}"
             )
-
-
-def near(name: str, names: list[str]) -> list[str]:
-    """The three names that are most like another one."""
-    return get_close_matches(name, names, 3, 0)
 
 
 def slots_of(named: Iterable[Named]) -> list[Slot]:

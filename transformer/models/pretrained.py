@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from dataclasses import asdict
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from transformer.core.files import (
     write_file,
     write_json,
 )
+from transformer.core.names import nearest
 from transformer.core.protocol import (
     About,
     SequenceModel,
@@ -99,7 +99,7 @@ def folder_named(name: Path | str | None) -> Path:
 def unknown_name(folder: Path) -> FileNotFoundError:
     """What to say of a name that is no folder: with the models that there are, the likeliest first,
     where it is like one of theirs; else they stand in a note of the error."""
-    close = get_close_matches(str(folder).lower(), BUNDLED_MODELS, n=1)
+    close = nearest(folder, BUNDLED_MODELS, n=1, cutoff=0.6)
     others = [known for known in BUNDLED_MODELS if known not in close]
     known = "; ".join(f"{n} ({BUNDLED_MODELS[n]})" for n in [*close, *others])
     if close:

@@ -26,7 +26,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.models.places import chosen, near, places, slots_of
+from transformer.core.names import nearest
+from transformer.models.places import chosen, places, slots_of
 from transformer.models.watching import Block, Visit, opened
 
 Change = Callable[[Tensor], Tensor]
@@ -50,8 +51,8 @@ class Activations(Mapping[str, Tensor]):
     def calls(self, name: str) -> list[Tensor]:
         """One tensor for each call; ValueError for a name that was not asked for."""
         if name not in self.kept:
-            nearest = ", ".join(near(name, list(self.kept)))
-            raise ValueError(f"this cache does not keep {name!r}; near: {nearest}")
+            near = ", ".join(nearest(name, self.kept, n=3, cutoff=0))
+            raise ValueError(f"this cache does not keep {name!r}; near: {near}")
         return self.kept[name]
 
     def __getitem__(self, name: str) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from transformer.core.names import did_you_mean
 from transformer.optimizer import learning_rate, peak_rate
 
 # From what is left after the warm-up, 1 to 0, the part of the peak
@@ -36,6 +37,7 @@ def check_schedule(schedule: object) -> None:
         raise ValueError(
             f"schedule must be {', '.join(SCHEDULES)}, a function of the update's "
             f"number, or its name as module:function, not {schedule!r}"
+            f"{did_you_mean(schedule, SCHEDULES)}"
         )
 
 
