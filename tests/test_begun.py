@@ -19,6 +19,7 @@ from transformer.cli import parse
 from transformer.cli.train import experiment_of
 from transformer.core.weights import load_weights
 from transformer.runs.folder import load_run, read_log
+from transformer.runs.recipes import recipe
 
 TINY = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=150)
 TRAINING = TrainingConfig(updates=4, batch_tokens=300, warmup=2, validate_every=2)
@@ -192,10 +193,39 @@ def test_single_settings_of_a_recipe():
     assert (e.training.warmup, e.training.updates) == (2000, 7)
 
 
+def test_a_preset_with_changes():
+    e = Experiment("wmt14", model={"preset": "big", "N": 4})
+    assert e.model == TransformerConfig.preset("big", vocab_size=37_000, N=4)
+    assert e.training == recipe("wmt14", "big")["training"]
+
+
+def test_an_experiment_as_json():
+    text = '{"corpus": "multi30k", "model": {"preset": "base", "h": 4}}'
+    e = Experiment(**json.loads(text))
+    assert (e.model.d_model, e.model.h, e.model.vocab_size) == (512, 4, 6000)
+
+
+def test_a_preset_of_own_files_is_kept_by_the_plan(files):
+    """As --preset is; place of norms and dropout are the plan's."""
+    e = Experiment(**files, model={"preset": "base"}, training={"updates": 7})
+    planned = replace(TINY, norm_first=True, P_drop=0.25)
+    model, training = e.limits.settle(planned, TrainingConfig())
+    assert (model.d_model, model.norm_first, model.P_drop) == (512, True, 0.25)
+    assert training.updates == 7
+    assert e.limits.fixed_size
+
+
+def test_a_preset_of_a_model_to_begin_with(files, trained):
+    with pytest.raises(
+        ValueError, match="init takes its sizes .*: leave out the prese"
+    ):
+        Experiment(**files, init=trained, model={"preset": "base"})
+
+
 @pytest.mark.parametrize("what", ["model", "training"])
 def test_a_setting_that_is_none(what):
-    with pytest.raises(ValueError, match=f"{what} has no setting 'speed': it has"):
-        Experiment(**{what: {"speed": 1}})
+    with pytest.raises(ValueError, match=f"{what} has no setting 'noise': it has"):
+        Experiment(**{what: {"noise": 1}})
 
 
 # A model to begin with

@@ -20,7 +20,7 @@ from transformer.models.families import FAMILIES, family_named, family_of
 from transformer.runs.experiment import Experiment, Given
 from transformer.runs.folder import load_run
 from transformer.runs.planning import Limits
-from transformer.runs.recipes import recipe, sized, slower
+from transformer.runs.recipes import recipe, resized, sized, slower
 from transformer.runs.run import Task, imports_in, run_experiment
 from transformer.runs.training import TrainingConfig
 
@@ -177,13 +177,8 @@ def limits_of(t: Train) -> Limits:
         return Given(t.model(), settings).limits(trained=True)
 
     def settle(model: Any, training: TrainingConfig) -> tuple:
-        own = sized(model, t.family, t.preset)
-        kept = {
-            name: getattr(model, name)
-            for name in ("norm_first", "P_drop")
-            if hasattr(own, name)
-        }
-        return replace(own, **kept | sizes), replace(training, **settings)
+        model = resized(model, t.family, t.preset)
+        return replace(model, **sizes), replace(training, **settings)
 
     fixed = t.preset is not None or "d_model" in sizes
     return Limits(settle, settings, fixed)

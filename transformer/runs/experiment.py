@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from transformer.core.files import existing
+from transformer.core.names import did_you_mean
 from transformer.corpora import (
     corpus_paths,
     languages_of,
@@ -18,12 +19,13 @@ from transformer.corpora import (
 )
 from transformer.corpora.tokenizer import Tokenizer
 from transformer.data import encode_pairs
+from transformer.models.families import family_of
 from transformer.models.pretrained import folder_named, read_config
 from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out
 from transformer.runs.parsed import ParsedOnce
 from transformer.runs.planning import Limits
-from transformer.runs.recipes import recipe, slower
+from transformer.runs.recipes import recipe, resized, slower
 from transformer.runs.training import TrainingConfig
 
 TOGETHER = "`source_file` and `target_file` go together: give both, or a `corpus`"
@@ -37,7 +39,10 @@ class Experiment:
     a plan that suits their size, the machine and the minutes. A dict changes single settings:
 
         Experiment(source_file="a.en", target_file="a.de", training={"minutes": 5})
+        Experiment(corpus="wmt14", model={"preset": "big", "N": 4})
 
+    A preset is a named size, "tiny", "small", "base" or "big", in which the other entries change
+    single settings; so an `Experiment` can be kept as JSON: `Experiment(**json.load(file))`.
     `held_out=8` keeps about eight pairs of own files to validate on, whole groups of equal sentences.
     A run goes on by its folder alone, with what it began with, and again what a dict changes:
 
@@ -77,7 +82,7 @@ class Experiment:
             check_held_out(self.held_out, bool(own) or self.resume)
         name = "files" if own else self.corpus or "bundled"
         self.given = given = Given(self.model, self.training)
-        known = recipe(name)
+        known = recipe(name, given.preset())
         if self.init is not None:
             self.begin_with(known)
             given = replace(given, model=self.model)
@@ -94,6 +99,10 @@ class Experiment:
         if self.resume:
             raise ValueError(
                 "init begins a new run and resume goes on with one: leave one of them out"
+            )
+        if self.given.preset() is not None:
+            raise ValueError(
+                "init takes its sizes from the model to begin with: leave out the preset"
             )
         folder = folder_named(self.init)
         config, about = read_config(folder / "config.json")
@@ -136,15 +145,19 @@ def check_held_out(count: int, own: bool) -> None:
 
 
 def changed(given: Any, default: Any, what: str) -> Any:
-    """A configuration that was given, or the default one with what a dict changes in it."""
+    """A configuration that was given, or the default one with what a dict changes in it; a preset
+    in the dict is none of its settings."""
     if given is None:
         return default
     if not isinstance(given, dict):
         return given
     known = [f.name for f in fields(default)]
+    if what == "model":
+        given = {name: value for name, value in given.items() if name != "preset"}
     if unknown := [name for name in given if name not in known]:
         raise ValueError(
-            f"{what} has no setting {unknown[0]!r}: it has {', '.join(known)}"
+            f"{what} has no setting {unknown[0]!r}{did_you_mean(unknown[0], known)}: it "
+            f"has {', '.join(known)}"
         )
     return replace(default, **given)
 
@@ -179,8 +192,14 @@ class Given:
             for given in (self.model, self.training)
         )
 
+    def preset(self) -> str | None:
+        """The named size that a dict asks for."""
+        return self.model.get("preset") if isinstance(self.model, dict) else None
+
     def settle(self, model: Any, training: TrainingConfig) -> tuple:
         """Both as they are wanted, with what is not given from here."""
+        if self.preset() is not None:
+            model = resized(model, family_of(model), self.preset())
         return (
             changed(self.model, model, "model"),
             changed(self.training, training, "training"),
@@ -195,10 +214,15 @@ class Given:
         training = self.training
         if training is not None and not isinstance(training, dict):
             training = vars(training)
-        named = isinstance(self.model, dict) and "d_model" in self.model
+        named = isinstance(self.model, dict) and self.model.keys() & {
+            "d_model",
+            "preset",
+        }
         whole = self.model is not None and not isinstance(self.model, dict)
         settle = self.settle_slowly if trained else self.settle
-        return Limits(settle, dict(training or {}), named or whole, trained=trained)
+        return Limits(
+            settle, dict(training or {}), bool(named) or whole, trained=trained
+        )
 
 
 def fitted(e: Experiment, tokenizer: Tokenizer) -> Experiment:

@@ -141,6 +141,13 @@ def sized(model, family: str, preset: str | None):
     return config.preset(preset, vocab_size=model.vocab_size)
 
 
+def resized(model, family: str, preset: str | None):
+    """`sized`, with the dropout and the place of the norms that the configuration `model` has."""
+    other = sized(model, family, preset)
+    names = [name for name in ("norm_first", "P_drop") if hasattr(other, name)]
+    return replace(other, **{name: getattr(model, name) for name in names})
+
+
 def recipe(corpus: str, preset: str | None = None, family: str = "transformer") -> dict:
     """{"model", "training"} for a corpus, or "files"; preset names another size.
 
