@@ -1,8 +1,10 @@
 """The package from outside: importing it, its front door, its wheel, its version, Colab."""
 
+import dataclasses
 import importlib
 import json
 import os
+import pydoc
 import re
 import shutil
 import subprocess
@@ -69,6 +71,15 @@ def test_every_name_of_the_front_door_is_there():
     assert set(transformer.__all__) <= set(said)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         transformer.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["TrainingConfig", "Experiment"])
+def test_help_of_a_configuration_tells_each_setting(name):
+    config = getattr(importlib.import_module("transformer"), name)
+    said = pydoc.render_doc(config, renderer=pydoc.plaintext)
+    settings = [f.name for f in dataclasses.fields(config) if f.init]
+    told = re.findall(r"^ \|      (\w+): ", said, re.MULTILINE)
+    assert told == settings
 
 
 @pytest.mark.parametrize(

@@ -51,23 +51,39 @@ class Experiment:
     Only device and compile are this machine's business, and have to be given again.
     With `init` the run begins with a trained model's weights and tokenizer, and learns more
     slowly. Raises ValueError for settings that do not exist, or that contradict `init`.
+
+    Attributes:
+        corpus: its name, such as bundled, multi30k, tatoeba, or one that you registered
+        reverse: translate the other way round
+        source_file: your own sentences, one a line, UTF-8, in place of a corpus
+        target_file: their translations, line by line
+        source_language: code of the language of your source file
+        target_language: code of the language of your target file
+        held_out: pairs of your files to validate on; where None, a hundredth
+        folder: where the run is kept; where None, runs/<corpus>
+        resume: go on with the run in the folder, with its own settings
+        init: the folder of a model to begin with, or "tatoeba"
+        device: cpu, cuda or mps; auto takes the fastest there is
+        compile: let torch.compile write kernels first, which pays on GPUs
+        model: a configuration, or a dict of what to change in the recipe's
+        training: the same
+        limits: what is planned for own files, and what is not; the command line sets it
     """
 
     corpus: str = "bundled"
-    reverse: bool = False  # translate the other way round
-    source_file: Path | None = None  # your own sentences, one a line, UTF-8
-    target_file: Path | None = None  # their translations, line by line
-    source_language: str = "en"  # codes of the languages of your files
+    reverse: bool = False
+    source_file: Path | None = None
+    target_file: Path | None = None
+    source_language: str = "en"
     target_language: str = "de"
-    held_out: int | None = None  # pairs of your files to validate on (else a hundredth)
-    folder: Path | None = None  # where the run is kept (runs/<corpus> where not given)
-    resume: bool = False  # go on with the run in the folder, with its own settings
-    init: Path | str | None = None  # the folder of a model to begin with, or "tatoeba"
-    device: str = "auto"  # cpu, cuda or mps; auto takes the fastest there is
-    compile: bool = False  # let torch.compile write kernels first (pays on GPUs)
-    model: Any = None  # a configuration, or what to change in the recipe's
-    training: TrainingConfig = None  # type: ignore[assignment]  # the same
-    # what is planned for own files, and what is not
+    held_out: int | None = None
+    folder: Path | None = None
+    resume: bool = False
+    init: Path | str | None = None
+    device: str = "auto"
+    compile: bool = False
+    model: Any = None
+    training: TrainingConfig = None  # type: ignore[assignment]
     limits: Limits | None = field(default=None, repr=False)
     given: "Given" = field(init=False, repr=False, compare=False)
 

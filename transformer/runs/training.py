@@ -69,32 +69,46 @@ from transformer.runs.schedules import (
 
 @dataclass(frozen=True)
 class TrainingConfig(training.TrainingConfig):
-    """How to train: the paper's defaults (5). ValueError for one out of its range.
+    """How to train: the paper's defaults (5). ValueError for a setting out of its range.
 
-    accumulate counts the batches of all processes: of several that train together each has as
-    many, so that it is a multiple of their number.
+    Attributes:
+        updates: weight updates in all
+        batch_tokens: most tokens in a side of a batch, padding included
+        accumulate: batches of one update, over all processes together: a multiple of their number
+        warmup: updates during which the learning rate rises from 0 to its peak
+        lr_scale: multiplies the paper's learning rate; 1 leaves it
+        epsilon_ls: label smoothing, the share of probability that goes to all types (0: none)
+        validate_every: updates between validations
+        seed: of the order of the batches and of dropout; of a run's first weights, too
+        minutes: stop after so many, validating and saving included; None sets no limit
+        learning_rate: its peak; where None, the paper's formula gives it, times lr_scale
+        schedule: the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or
+            cosine (to 0 at the end), constant; in Python also a function of the update's number
+        clip: largest norm of the gradient; None, as in the paper, clips nothing
+        save_minutes: minutes between checkpoints, about what a killed run loses at most
+        keep: how many of the last weights are kept, and averaged at the end
+        patience: stop after so many validations without a better one; None never does
+        restore_best: end with the weights of the best validation, in place of an average of the last
+        monitor: the figure that tells which is better: bleu, validation_loss or one of your own;
+            where None, BLEU, or where that is 0 or of few pairs the loss
+        monitor_mode: max where more of it is better, min where less is; auto goes by its name,
+            where that tells
+        precision: of matrix products: fp32, bf16, fp16 or medium; auto takes bf16 or fp16 on a GPU,
+            otherwise fp32 (notebook 11)
     """
 
-    # batches of one update, over all processes together: a multiple of their number
     accumulate: int = 1
-    minutes: float | None = None  # stop after so many, validating and saving included
-    # its peak, in place of what the paper's formula gives times lr_scale
+    minutes: float | None = None
     learning_rate: float | None = None
-    # the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or cosine
-    # (to 0 at the end), constant; or a function of the update's number
     schedule: str | Callable[[int], float] = "inverse_sqrt"
-    clip: float | None = None  # largest norm of the gradient; the paper names none
-    save_minutes: float = 10.0  # about what a killed run loses at most
-    keep: int = 5  # weights kept, and averaged at the end
-    patience: int | None = None  # stop after so many validations without a better one
-    # end with the weights of the best validation, in place of an average of the last
+    clip: float | None = None
+    save_minutes: float = 10.0
+    keep: int = 5
+    patience: int | None = None
     restore_best: bool = False
-    # the figure that tells which is better: bleu, validation_loss or one of your own; else
-    # BLEU, or where it is 0 or of few pairs the loss
     monitor: str | None = None
-    # max where more of it is better, min where less is; auto goes by its name, where that tells
     monitor_mode: Sense = "auto"
-    precision: Precision = "auto"  # bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
+    precision: Precision = "auto"
 
     def __post_init__(self):
         check_counts(self, "updates batch_tokens accumulate warmup keep patience")
