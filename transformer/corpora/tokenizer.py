@@ -86,6 +86,9 @@ class BytePairs:
         """Number of types: bytes, merges and marks."""
         return self.bpe.get_vocab_size()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {self.vocab_size} types"
+
     def encode(self, text: str) -> list[int]:
         """Token ids of a text, without marks at its ends."""
         return self.encode_all([text])[0]

@@ -107,6 +107,9 @@ ORGANS = {
 }
 
 
+WORST_SHOWN = 8  # findings in the short form of a report
+
+
 @dataclass(frozen=True)
 class Finding:
     """What one check has seen. table: a matrix to be drawn, rows of scores downwards."""
@@ -161,6 +164,11 @@ class Report:
     def __str__(self) -> str:
         return "\n".join(lines_of(self))
 
+    def __repr__(self) -> str:
+        """The worst findings, and how many; `print` tells all."""
+        worst = [f"  {f.verdict:8}{f.organ}" for f in self.found[:WORST_SHOWN]]
+        return "\n".join([f"Report: {summary_of(self)}", *worst])
+
 
 def lines_of(report: Report) -> Iterable[str]:
     """The text of a report: a line a check, and an explanation where something was found."""
@@ -169,11 +177,16 @@ def lines_of(report: Report) -> Iterable[str]:
         if finding.verdict in ("broken", "look"):
             yield f"{'':28}{finding.means}"
             yield f"{'':28}Read: {finding.read}."
+    yield summary_of(report)
+
+
+def summary_of(report: Report) -> str:
+    """How much was found, and in what, in a line."""
     count = len(report.found)
     words = "nothing was found" if not count else f"{count} findings"
     if count == 1:
         words = "one finding"
-    yield (
+    return (
         f"{words} in {len(report.findings)} checks of a model of "
         f"{report.parameters:,} parameters, {report.seconds:.1f} seconds"
     )

@@ -1,6 +1,7 @@
 """What a decoder would write if it ended after each of its layers (the logit lens)."""
 
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -23,6 +24,12 @@ class LogitLens:
     tokens: list[list[list[str]]]  # (N + 1, T, k), the best first
     probabilities: Tensor  # of these, (N + 1, T, k)
     of_written: Tensor  # probability of the target's own token, (N + 1, T)
+
+    def __repr__(self) -> str:
+        """What has been read and the shape; `print` gives the table."""
+        read = shorten(" ".join(self.read), 60, placeholder=" ...")
+        levels, T, k = self.probabilities.shape
+        return f"LogitLens: {read}\n  {levels} levels, {T} tokens read, the {k} likeliest next"
 
     def __str__(self) -> str:
         """A line for each token read: the best next token and its probability, level by level."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fnmatch import filter as filter_names
+from textwrap import shorten
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,14 @@ class AttentionMaps:
     decoder: torch.Tensor
     cross: torch.Tensor
 
+    def __repr__(self) -> str:
+        """Both sentences, and of each kind its layers, heads, rows and columns."""
+        lines = [f"AttentionMaps: {short(self.source)} -> {short(self.target)}"]
+        for kind in KINDS:
+            N, h, rows, columns = getattr(self, kind).shape
+            lines.append(f"  {kind:8}{N} layers, {h} heads, {rows} x {columns} words")
+        return "\n".join(lines)
+
     @property
     def read(self):
         """Labels of the decoder's columns."""
@@ -40,6 +49,11 @@ class AttentionMaps:
         check_choice("kind", kind, KINDS)
         rows = self.source if kind == "encoder" else self.target
         return (self.read if kind == "decoder" else self.source), rows
+
+
+def short(words: list) -> str:
+    """A sentence of words in at most sixty characters."""
+    return shorten(" ".join(words), 60, placeholder=" ...")
 
 
 def as_thousandths(maps: AttentionMaps) -> dict:

@@ -21,6 +21,7 @@ package's layers, plain or strong. Names count layers from 0; `list(names(model)
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +31,7 @@ from transformer.core.names import nearest
 from transformer.models.places import chosen, places, slots_of
 from transformer.models.watching import Block, Visit, opened
 
+SHOWN = 8  # names in the short form of what a cache has seen
 Change = Callable[[Tensor], Tensor]
 
 
@@ -100,11 +102,13 @@ class Activations(Mapping[str, Tensor]):
         return bool(self.kept.get(str(name)))
 
     def __repr__(self) -> str:
-        lines = ["Activations:"]
-        for name in self:
+        lines = [f"Activations of {len(self)} names:"]
+        for name in islice(self, SHOWN):
             calls = self.kept[name]
             more = f", and {len(calls) - 1} more calls" if len(calls) > 1 else ""
             lines.append(f"  {name}: {tuple(calls[0].shape)}{more}")
+        if len(self) > SHOWN:
+            lines.append(f"  ... and {len(self) - SHOWN} more; list(...) names all")
         return "\n".join(lines)
 
 

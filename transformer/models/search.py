@@ -224,7 +224,7 @@ class Translation:
 
     text: str
     score: float
-    tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = field(default=(), repr=False)
     source: str = ""
     status: Status = "finished"
 

@@ -155,11 +155,13 @@ class Progress:
     scaler: dict = field(
         default_factory=dict
     )  # the state of the scale for losses in fp16
-    losses: list = field(default_factory=list)  # since the last row of the log
-    norms: list = field(default_factory=list)
+    losses: list = field(
+        default_factory=list, repr=False
+    )  # since the last row of the log
+    norms: list = field(default_factory=list, repr=False)
     best: float | None = None  # the highest `Monitor.score` so far
     since_best: int = 0  # validations since then
-    log: list = field(default_factory=list)
+    log: list = field(default_factory=list, repr=False)
 
     stopped = (
         ""  # why a callback has stopped it; no field, so that a resumed run goes on
