@@ -16,10 +16,12 @@ import pytest
 import reading
 import torch
 
+from transformer import load, translate
 from transformer.cli import parse
 from transformer.corpora import read_corpus
 from transformer.experiments import results
 from transformer.experiments.questions import IN_SMALL
+from transformer.models import graph
 from transformer.variations import TABLE_3
 
 ROOT = pairs.ROOT
@@ -284,6 +286,40 @@ def extensions():
 def test_the_guide_shows_the_code_of_the_extensions():
     named = r"<!-- (\w+) -->\n```python\n(.*?)\n```"
     assert dict(re.findall(named, text_of("GUIDE.md"), re.DOTALL)) == extensions()
+
+
+def test_the_guides_scores_of_held_out_pairs(tmp_path, monkeypatch):
+    """The code of the section runs on the file that a training leaves, with the bundled model."""
+    guide = text_of("GUIDE.md").split("## Score sentences that it has not seen\n")[1]
+    code = re.search(r"```python\n(.*?)```", guide, re.DOTALL)[1]
+    examples = read_corpus("bundled", "test")[:3]
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    lines = [
+        f"{n}\t{source}\t{target}\n" for n, (source, target) in enumerate(examples, 7)
+    ]
+    held_out = tmp_path / "runs" / "mine" / "held_out.tsv"
+    held_out.write_text("".join(lines), encoding="utf8")
+    monkeypatch.chdir(tmp_path)
+    model, tokenizer = load()
+    names = {"model": model, "tokenizer": tokenizer, "translate": translate}
+    exec(code, names)
+    assert names["scores"]["sentences"] == 3
+    assert names["scores"]["bleu"]["score"] > 50
+    rows = (held_out.parent / "translated.tsv").read_text(encoding="utf8").splitlines()
+    written = translate(model, tokenizer, [source for source, _ in examples])
+    assert [tuple(row.split("\t")) for row in rows] == [
+        (*pair, text) for pair, text in zip(examples, written)
+    ]
+
+
+def test_the_extra_for_onnx_has_one_name():
+    """That of pyproject.toml, in the guide, in the help and in what is said without it."""
+    content = tomllib.loads(text_of("pyproject.toml"))["project"]
+    assert set(graph.NEEDED) <= set(project("onnx"))
+    assert graph.EXTRA == f"pip install '{content['name']}[onnx]'"
+    assert "onnx" in content["optional-dependencies"]
+    assert graph.EXTRA in text_of("GUIDE.md")
+    assert graph.EXTRA in text_of("transformer/cli/export.py")
 
 
 # Requirements

@@ -30,7 +30,7 @@ class Export:
 
     folder: Path | None = None  # a trained model's; tatoeba; or the bundled one's
     output: Path = Path("exported")  # the new folder: the model, and the tokenizer
-    # onnx needs the extra annotated-attention[onnx]
+    # onnx needs more: pip install 'annotated-attention[onnx]'
     format: Literal["ctranslate2", "onnx", "torch"] = "ctranslate2"
 
     def run(self) -> None:

@@ -22,6 +22,12 @@ def evaluate(
     language: code of the translations', such as "de", by which their words are counted; ValueError
     where neither says it. Pairs with a blank side are left out, and a warning counts them;
     ValueError where none is left.
+
+        report = evaluate(model, tokenizer, [("The cat sleeps.", "Die Katze schläft.")])
+        report["bleu"]  # {"score": 0 to 100, "margin": plus or minus, or None, "signature": ...}
+        report["exact_match"]  # share of the sentences, 0 to 1
+
+    "chrf" and the other scores are like "bleu"; "sentences", "beam" and "alpha" say what was done.
     """
     beam, alpha = chosen(model, beam, alpha)
     language = language or model.about.target

@@ -23,6 +23,9 @@ INPUTS = ("source", "target")  # token ids (B, S) and (B, T), int64
 OUTPUT = "logits"  # (B, T, V)
 ONE_FILE = 1_500_000_000  # bytes; larger weights stand in a file beside ONNX's graph
 NEEDED = ("onnx", "onnxscript")  # by torch, to write ONNX
+EXTRA = (
+    "pip install 'annotated-attention[onnx]'"  # brings these, and what runs the file
+)
 
 
 def check_graph(model: nn.Module) -> None:
@@ -125,7 +128,7 @@ def check_onnx() -> None:
     if missing:
         raise ModuleNotFoundError(
             f"the export to ONNX needs {' and '.join(missing)}: "
-            "pip install 'annotated-attention[onnx]', then run this again"
+            f"{EXTRA}, then run this again"
         )
 
 
@@ -184,7 +187,7 @@ def in_onnxruntime(folder: Path | str) -> Callable:
     """
     if importlib.util.find_spec("onnxruntime") is None:
         raise ModuleNotFoundError(
-            "running ONNX needs onnxruntime: pip install 'annotated-attention[onnx]'"
+            f"running ONNX needs onnxruntime: {EXTRA}, then run this again"
         )
     import onnxruntime
 
