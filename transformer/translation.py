@@ -17,7 +17,7 @@
 # >
 # > *Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.*
 #
-# Nobody wrote a rule for that. In this chapter you watch it happen. On the way we stop at the paper's own table of scores, and at a race that asks whether it is attention that does it. Then we ask the model the question with which this book began, whose ball the cat lost, and it fails, with a good score in its pocket. The last third finds out why, and we guess wrong twice.
+# Nobody wrote a rule for that. In this chapter you watch it happen. On the way we stop at the paper's own table of scores, and at a race that asks whether it is attention that does it. Then we ask the model the question with which this book began, whose ball the cat lost, and it fails, with a good score in its pocket. The last third looks for the reason, and our first two guesses are wrong.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -356,7 +356,7 @@ def lessons(pairs, held_out, n):
 #
 # ## What did the lessons teach?
 #
-# It seems that we guessed right: before, the model did not tell a feminine owner from a masculine one, and now it does. But we can look. Just before it writes the possessive, *ihren* and *seinen* have a logit each. The difference of the two says which way the model leans, and how strongly. So we let each model translate, cut its German off before the possessive, and ask it there.
+# It seems that we guessed right: before, the model did not tell a feminine owner from a masculine one, and now it does. But we can look. Just before it writes the possessive, *ihren* and *seinen* have a logit each. The difference of the two says which way the model leans, and how strongly. So we take the article and the noun that the untaught model chose for an owner, add *verlor* (lost), and ask both models for the next word. Both get the same question.
 
 # %% tags=["active-ipynb"]
 # IHREN, SEINEN = (
@@ -373,66 +373,60 @@ def lessons(pairs, held_out, n):
 #     return (logits[IHREN] - logits[SEINEN]).item()
 #
 #
-# def begun(german):
-#     """The German before its possessive, "Die Kuh hat", say."""
-#     return re.split(r"\b(?:ihr|sein)", german)[0].strip()
-#
-#
+# begun = [sentence.split()[:2] for sentence in german["before"]]  # ["Die", "Kuh"], say
 # leans = {"before": {}, "after": {}}
 # for when, which in {"before": untaught.eval(), "after": model.eval()}.items():
-#     for noun, sentence, translation in zip(nouns, english, german[when]):
-#         leans[when][noun] = leaning(which, sentence, begun(translation))
+#     for noun, sentence, (article, owner) in zip(nouns, english, begun):
+#         leans[when][noun] = leaning(which, sentence, f"{article} {owner} verlor")
 # drawn.leanings(leans, FEMININE.split(), MASCULINE.split())
 
 # %% [markdown]
-# *Each dot is an owner, and right of the line the feminine possessive wins: before the lessons most feminine nouns are already to the right of the masculine ones, but no noun has crossed the line.*
+# *Each dot is an owner, and right of the line the feminine possessive wins: before the lessons nearly all feminine nouns are already to the right of the masculine ones, but no noun has crossed the line.*
 #
-# Look at the upper row. Without a single lesson the two kinds are nearly in order: a *Kuh* leans less towards *seinen* than a *Mond* does. But all of them lean to *seinen*. The lessons have pushed the whole field to the right, both kinds alike. **So our first guess was wrong. The model told the owners apart before anybody taught it, and what looked like ignorance was a prejudice.**
+# Look at the upper row. Without a single lesson the two kinds are nearly in order: a *Kuh* leans less towards *seinen* than a *Mond* does. But all of them lean to *seinen*. The lessons have pushed the whole field to the right, both kinds alike. **So our first guess was wrong. The model told the two kinds apart before anybody taught it, and what looked like ignorance was a prejudice.**
 #
-# If that is so, no lesson should be needed. Add 3 to the untaught model's logit of *ihren*, the same for every owner, and count:
+# If that is so, no lesson should be needed. Add 2.5 to the untaught model's logit of *ihren*, the same for every owner, and count:
 
 # %% tags=["active-ipynb"]
 # before = leans["before"]
-# feminine = sum(before[noun] + 3 > 0 for noun in FEMININE.split())
-# masculine = sum(before[noun] + 3 < 0 for noun in MASCULINE.split())
+# feminine = sum(before[noun] + 2.5 > 0 for noun in FEMININE.split())
+# masculine = sum(before[noun] + 2.5 < 0 for noun in MASCULINE.split())
 # print(f"{feminine} of 13 feminine owners right, {masculine} of 13 masculine")
 
 # %% [markdown]
-# One number has done nearly what sixty updates did. (But these owners have chosen it, so see exercise 2.)
+# One number has done what sixty updates did. (But these owners have chosen it, so see exercise 2.)
 #
-# Then what does the model go by, when it tells a cow from a moon? Our second guess: by the English owner, at which the head of [chapter 4](04_attention.ipynb) looks. But the model has also begun its German, and *Die Kuh* and *Der Mond* give the gender away. We separate the two by mixing them, the English of one owner and the German that was begun for another:
+# Then what does the model go by, when it tells a cow from a moon? Our second guess: by the English owner, at which the head of [chapter 4](04_attention.ipynb) looks. But the model has also written an article and a noun, and each of them gives the gender away. So we change one thing at a time, from cow to moon, and leave the rest:
 
 # %% tags=["active-ipynb"]
-# def mixed(model, german):
-#     """Median leanings for the four mixtures of an English owner and a German beginning."""
-#     found = {}
-#     for cow, moon in zip(range(13), range(13, 26)):  # one owner of each kind
-#         for owner in (cow, moon):
-#             for other in (cow, moon):
-#                 kinds = (owner == cow, other == cow)
-#                 given = leaning(model, english[owner], begun(german[other]))
-#                 found.setdefault(kinds, []).append(given)
-#     return {kinds: median(some) for kinds, some in found.items()}
-#
-#
-# mixtures = {
-#     "cow, Die Kuh": (True, True),
-#     "moon, Die Kuh": (False, True),
-#     "cow, Der Mond": (True, False),
-#     "moon, Der Mond": (False, False),
+# CHANGES = {  # in (English owner, article, noun)
+#     "cow, *Die Kuh*": (0, 0, 0),
+#     "moon, *Die Kuh*": (1, 0, 0),
+#     "cow, *Die Mond*": (0, 0, 1),
+#     "cow, *Der Kuh*": (0, 1, 0),
 # }
-# rows = []
-# for when, which in {"before": untaught, "after": model}.items():
-#     found = mixed(which, german[when])
-#     rows.append(
-#         [f"{when} the lessons", *(f"{found[k]:+.1f}" for k in mixtures.values())]
-#     )
-# evidence.markdown_table(["English owner, German beginning:", *mixtures], rows)
+#
+#
+# def changed(model, change):
+#     """The median leaning of 13 pairs of a cow and a moon, with one thing changed."""
+#     found = []
+#     for pair in zip(range(13), range(13, 26)):  # a feminine and a masculine owner
+#         owner, noun = pair[change[0]], pair[change[2]]
+#         text = f"{('Die', 'Der')[change[1]]} {begun[noun][1]} verlor"
+#         found.append(leaning(model, english[owner], text))
+#     return median(found)
+#
+#
+# rows = [
+#     [f"{when} the lessons", *(f"{changed(which, c):+.1f}" for c in CHANGES.values())]
+#     for when, which in {"before": untaught, "after": model}.items()
+# ]
+# evidence.markdown_table(["leaning to *ihren*", *CHANGES], rows)
 
 # %% [markdown]
-# **It reads what it has just written.** A cow and a moon stand here for the thirteen of their kind. In the first two columns the German is the same and the English differs, and the leaning stays nearly where it was. From there to the last two columns the German changes, and the leaning falls by about 1. So our second guess was wrong, too: for its possessive this model hardly asks the English owner. It asks its own translation, and once it has written *Die Kuh*, a moon may stand in the source. (Whether it goes by the article or by the noun, we did not separate.)
+# **It reads one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes the leaning by 1, before the lessons and after them. So our second guess was wrong, too. For its possessive this model does not go back to the owner, as a person would. It looks at its own *Die* or *Der*.
 #
-# That explains the one feminine noun far to the left of the picture's upper row, the duck. Ask the untaught model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Our count above calls its *seinen* wrong, and for what it has written it is right.
+# That explains the duck, the one feminine owner among the masculine ones. Ask the untaught model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Our count above calls its *seinen* wrong, and for what it has written it is right.
 #
 # And our cats?
 
@@ -450,7 +444,7 @@ def lessons(pairs, held_out, n):
 # ## What to keep
 #
 # - A Transformer learns to translate from pairs of sentences alone: first common words, then the frame of a sentence, and then, bit by bit, what was missing.
-# - A wrong answer need not be ignorance: the model told the owners apart, by its own German, and leaned to one answer for all of them. Mixing two inputs shows which of them it reads.
+# - A wrong answer need not be ignorance: the model told the owners apart, by the article that it had written, and leaned to one answer for all of them. Change one thing at a time, and you see which of them it reads.
 # - A score speaks about sentences like those of its test. What the test rarely asks, you have to ask yourself, and read the answers.
 #
 # ## Exercises
@@ -462,7 +456,7 @@ def lessons(pairs, held_out, n):
 # 2,000 · 179 / 161,852 is about 2.2 sentences, and 2.2 wrong words among 16,000 are one in about 7,000. BLEU also counts runs of two, three and four words, and a wrong word spoils up to four runs of four; but even so the score changes by a few hundredths. Nobody would see it.
 # </details>
 #
-# **2. In code.** We took 3 by eye. Add the same number to the logit of *ihren* for every owner: in the picture, all dots move to the right together. How many owners can such a shift get right at best? An owner that lands on the line counts as *ihren*.
+# **2. In code.** We took 2.5 by eye. Add the same number to the logit of *ihren* for every owner: in the picture, all dots move to the right together. How many owners can such a shift get right at best? An owner that lands on the line counts as *ihren*.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.translation import check_most_right
