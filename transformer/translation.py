@@ -97,7 +97,7 @@ import re
 # %% [markdown]
 # *Read each block downwards: the numbers are updates, and grey says word for word what the German means.*
 #
-# First there are only common words, whatever was asked. At the end there are German sentences with a cat, a school and a window in them, and each of the three has a mistake. (Where the grey line has a German word, or half of one, the model has put pieces together that are no word.) These are poor translations, but half a minute ago the model had never seen a word, and four minutes and a second layer, as in `make demo`, are enough for nine right ones of ten.
+# First there are only common words, whatever was asked. At the end there are German sentences with a cat, a school and a window in them, and none of the three is right. (Where the grey line has a German word, or half of one, the model has put pieces together that are no word.) These are poor translations, but half a minute ago the model had never seen a word, and after four minutes with a second layer, as in `make demo`, about nine of ten new sentences of this grammar come out right.
 
 # %% [markdown]
 # ## A real run
@@ -136,7 +136,7 @@ import re
 # %% [markdown]
 # *Read each block downwards. The last line is the finished model's, and grey says what the German means.*
 #
-# After 200 updates only the commonest words are there, and a sister has become a father, three times. After 400 the sentences have a frame: a cat has lost something, a sister wants to buy a bicycle. But nobody has called yet, the bicycle is not red, and its article belongs to a masculine noun. These gaps close one by one. After 1,000 updates, a fifth of the run, two of the four are right, and a third has only a capital letter too many.
+# After 200 updates only the commonest words are there, and a sister has become a father, three times. After 400 the sentences have a frame: a cat has lost something, a sister wants to buy a bicycle. But nobody has called yet, the bicycle is not red, and its article belongs to a masculine noun. These gaps close one by one. After 1,000 updates, a fifth of the run, two of the four are right, and in a third only a capital letter is wrong.
 #
 # The first sentence settles, too, but on the wrong answer. Whose ball is it? We come back to that.
 
@@ -247,7 +247,7 @@ TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
 # %% [markdown]
 # ## Your own sentence
 #
-# Back to our run, and to you. Type a sentence, run the cell, and see three answers of the beam with their scores. If you have made the run, this is your model. If not, it is the model that ships with the package: it has the same recipe, was trained twice as long, and scores 43.4 BLEU on the same test.
+# Back to our run, and to you. Type a sentence, run the cell, and see three answers of the beam with their scores. If you have made the run, this is your model. If not, it is the model that ships with the package: it has the same recipe, was trained twice as long, and scores 43.4 BLEU on the same test. What we say from here on was seen in that model, and yours may differ.
 
 # %% tags=["active-ipynb"]
 # # @title Your own sentence
@@ -286,7 +286,7 @@ TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
 # print(*translate(model, its_tokenizer, owners), sep="\n")
 
 # %% [markdown]
-# It does not. The dog's *seinen* is right, and the cat should have *ihren*, both times. And yet [chapter 4](04_attention.ipynb) has a little model that knows only a few hundred words, and gets the cat right. How can that be?
+# It does not. The dog's *seinen* is right, and the cat should have *ihren*, both times. And yet [chapter 4](04_attention.ipynb) has a little model that knows only a few hundred words, and gets the cat right. (It learned from the same sentences as our rehearsal, for longer.) How can that be?
 #
 # Perhaps the two models had different teachers. Let us count what each of them saw. When English says "its", which possessive does the German use?
 
