@@ -207,6 +207,7 @@ def in_bytes(word: str) -> tuple:
 # No merge has ever joined the bytes of "é" or of "鍵", because the corpus has neither. The worst that can happen to a word is that it falls apart into its bytes. But nothing is lost. From the ids, the text comes back as it was:
 
 # %% tags=["active-ipynb"]
+# assert decode(ids) == strange
 # print(decode(ids))
 
 # %% [markdown]

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/14_training.ipynb)
 #
-# *Section 5 of the paper. Reading takes about 25 minutes, running about a minute.*
+# *Section 5 of the paper. Reading takes about 35 minutes, running about a minute.*
 #
 # Three translators came out of the same loop, with the same sentences and the same size. This is what each of them loses per word, on 200 sentences that it never saw:
 #
@@ -281,9 +281,9 @@ from transformer.regularization import label_smoothing_loss
 # markdown_table(headings_of_beliefs, rows)
 
 # %% [markdown]
-# B is in two minds, whatever comes next. **A knew the coin.** Whatever word is there, A is sure of it in advance.
+# B prefers *jetzt*, and would not say why, but what comes next does not move it at all. **A knew the coin.** Whatever word is there, A is sure of it in advance.
 #
-# You could have known without looking inside. On these sentences the coins alone cost an honest model 0.032 nats per word (exercise 1 works it out). B's held-out loss is above this floor, and A's is far below. If your loss is better than you can explain, do not celebrate.
+# Here you could have known without looking inside, because we know what the language leaves to chance. Whoever gives either side of the coin one half pays 0.032 nats per word for all coins together (exercise 1), and with luck a little less. B's held-out loss is above this, and A's is far below. Real languages come without such a floor. But if your loss is better than you can explain, do not celebrate.
 
 # %% [markdown] tags=["question-36"]
 # ## Fluent, and about something else
@@ -326,7 +326,7 @@ from transformer.regularization import label_smoothing_loss
 # %% [markdown]
 # *For B the wrong English makes the German far more expensive; for C, as for a model that has learned nothing, it makes no difference.*
 #
-# C does not read its source, and it took one line to find out. **Where the loss does not rise, the English is decoration.** A's loss rises, too, because nothing forbids a cheat to read the English as well. So this test does not catch A, just as the coin does not catch C.
+# C does not read its source, and it took one line to find out. **Where the loss does not rise, the English is decoration.** A's loss rises, too: it peeks, and it has also learned to read the English. So this test does not catch A, just as the coin does not catch C.
 
 # %% [markdown]
 # ## Which one would you take home?
@@ -339,7 +339,7 @@ from transformer.regularization import label_smoothing_loss
 # views.three_trainings(ordered, writes, floor=0.032)
 
 # %% [markdown]
-# *All three losses fall as losses should; beside each curve is what its model writes for "the wild child hears the old horse perhaps", word by word in English.*
+# *Each of the three curves could be a loss as it should be; beside each curve is what its model writes for "the wild child hears the old horse perhaps", word by word in English.*
 
 # %% tags=["active-ipynb"]
 # rows = []
@@ -586,7 +586,7 @@ def train(
 # markdown_table(columns, rows)
 
 # %% [markdown]
-# After 25 updates your model ends before the first word. After 100 it has found out which word is the commonest in German, and says nothing else. Then come the frame of a question and the children, and at the end only the verb is wrong, and somebody else has got into the sentence: it has read that children did something, and not yet what.
+# After 25 updates your model ends before the first word. After 100 it has begun a question, and then says the commonest word of German for as long as it may. Then come the frame of a question and the children, and at the end the children stand there twice, with a wrong verb between them: it has read that children did something, and not yet what.
 #
 # One sentence is an anecdote, so we count. How many of 200 short sentences that it never saw are right to the last letter?
 
@@ -645,11 +645,11 @@ def train(
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** 77 of the 200 held-out sentences have a "now" or a "perhaps", and all German sentences together have 1,672 words, end marks included. What is the lowest loss per word that an honest model can reach? And what would it be if one of the two German words for "perhaps" came up in three cases of four?
+# **1. By hand.** 77 of the 200 held-out sentences have a "now" or a "perhaps", and all German sentences together have 1,672 words, end marks included. What is the lowest loss per word that an honest model can reach? And what would it be if all these coins were crooked, and one side came up in three cases of four?
 #
 # <details><summary>Answer</summary>
 #
-# A fair coin costs $\ln 2 = 0.69$ nats, whichever side falls, and nothing else is uncertain. So all sentences together cost at least 77 · 0.69 = 53 nats, or 0.032 per word. A crooked coin is easier to guess: the model should say ¾ and ¼, and pays $-\ln ¾ = 0.29$ in three cases and $-\ln ¼ = 1.39$ in the fourth, 0.56 on average. The floor falls a little.
+# A fair coin costs $\ln 2 = 0.69$ nats, whichever side falls, and nothing else is uncertain. So all sentences together cost at least 77 · 0.69 = 53 nats, or 0.032 per word. A crooked coin is easier to guess: the model should say ¾ and ¼, and pays $-\ln ¾ = 0.29$ in three cases and $-\ln ¼ = 1.39$ in the fourth, 0.56 on average. The floor falls to 77 · 0.56 / 1,672, or 0.026.
 # </details>
 #
 # **2. In code.** *Patience* 3 means: stop as soon as three validations in a row were no better than the best before them. From the list of validation losses, say after how many validations a run stops (or the length of the list, if it does not), and which of those was the best, counted from 1. Then ask it about our four minutes, whose losses are in `[row["validation_loss"] for row in four_minutes()]`: how much patience would have been enough to reach the best weights of the whole run?

@@ -9,6 +9,8 @@ from transformer.core.records import read_rows, under
 from transformer.corpora.bundled import read_bundled
 from transformer.corpora.tokenizer import WORD
 
+PARTS = {"sich": "herself", "beeilen": "hurry"}  # of phrases, aligned as a whole
+
 
 @cache
 def meanings() -> dict[str, str]:
@@ -20,7 +22,7 @@ def meanings() -> dict[str, str]:
         )
         for i, j in pair.alignment:
             counts[german[j]][english[i]] += 1
-    return {word: seen.most_common(1)[0][0] for word, seen in counts.items()}
+    return {word: seen.most_common(1)[0][0] for word, seen in counts.items()} | PARTS
 
 
 def word_by_word(german: str) -> str:

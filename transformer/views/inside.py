@@ -42,10 +42,10 @@ def rivals(nouns, lead, right, named=(), border=None, rival="the cat"):
     ax.text(0.15, top, "→  the noun is scored higher", **look)
     if border is not None:
         ax.plot([border] * 2, [0, high + 6], color=INK, lw=1.1, ls="--", zorder=0)
-        text = f"{rival} has\nhalf of the weight"
-        ax.text(border - 0.12, high + 6, text, ha="right", va="top", size=9.5)
+        look = {"ha": "right", "va": "top", "size": 9.5}
+        ax.text(border - 0.12, high + 6, f"{rival} has\nhalf of the weight", **look)
     missed = sum(x < 0 and not fine for x, fine in dots.values())
-    said = []
+    said = [f"{rival} is scored higher, and yet seinen, with {missed}"]
     for x, y, align, text, colour, fine in (
         (-3.4, 6, "right", "ihren: right", BLUE, True),
         (2.1, 9.5, "left", "seinen: wrong", WARNING, False),
@@ -55,10 +55,8 @@ def rivals(nouns, lead, right, named=(), border=None, rival="the cat"):
         said.append(f"{text} with {len(reach)}, {min(reach):.1f} to {max(reach):.1f}")
     crosses = f"crosses: {rival} is scored\nhigher, and yet seinen"
     ax.text(0.25, high + 0.5, crosses, va="top", color=WARNING, size=9.5)
-    said.append(f"{rival} is scored higher, and yet seinen, with {missed}")
-    figure.alternative = (
-        f"{len(dots)} nouns by their score minus that of {rival}. " + "; ".join(said)
-    ).replace(" -", " −") + "."
+    said[0] = f"{len(dots)} nouns by their score minus that of {rival}; {said[0]}"
+    figure.alternative = ("; ".join(said) + ".").replace(" -", " −")
     return figure
 
 
