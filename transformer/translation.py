@@ -229,7 +229,7 @@ TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
 # **Looking back is the great step.** Compare the two RNNs. One squeezes the sentence into a single vector, and gets 41. The other may look back at every word of the sentence by attention, and gets 97. (The first was still learning when its updates ended, so the step may be smaller than it looks.) The other rows all look back, too.
 
 # %% [markdown] tags=["question-12"]
-# **Recurrence can go, where lengths are familiar.** The paper's Transformer has no recurrence, and equals the RNN that has attention and recurrence both. It is not *better* than that RNN here. The paper's models are thirty to 150 times as large, and ran on GPUs, where an RNN has to wait for each word while a Transformer takes all of them at once.
+# **Recurrence can go, where lengths are familiar.** The paper's Transformer has no recurrence, and equals the RNN that has attention and recurrence both. It is not *better* than that RNN here. What it gains is time, which this race does not measure: on a GPU an RNN has to wait for each word, while a Transformer takes all of them at once, so that it can be made much larger for the same money. The paper's models are thirty to 150 times as large as these.
 
 # %% [markdown]
 # **Longer sentences are its weakness.** There the RNN with attention keeps 91, and the paper's Transformer falls to 75. Its sines give each place a pattern of its own, and the patterns of places beyond training are new to it. Rotary positions close much of the gap ([chapter 7](07_positions.ipynb)), and that is why our run has them.
@@ -270,7 +270,7 @@ TABLE_2 = {  # BLEU on newstest2014, English to German; FLOPs of training
 # %% [markdown]
 # *Go down the rows, which are the German words as they are written, and see which English words each looks at: along the diagonal, until “kaufen”, which German keeps for the end, jumps back to "buy".*
 #
-# So for the verb at the end the model looks at the right word, which stands elsewhere. Does it also look at the right word when it writes a possessive?
+# So for the verb at the end the model looks at the right word, which stands elsewhere. A map shows where a model looks, and not what it goes by: for that we shall have to change something.
 
 # %% [markdown]
 # ## Whose ball is it?
@@ -424,7 +424,7 @@ def lessons(pairs, held_out, n):
 # evidence.markdown_table(["leaning to *ihren*", *CHANGES], rows)
 
 # %% [markdown]
-# **It reads one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes the leaning by 1, before the lessons and after them. So our second guess was wrong, too. For its possessive this model does not go back to the owner, as a person would. It looks at its own *Die* or *Der*.
+# **It goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes the leaning by 1, before the lessons and after them, and that is the distance between the two kinds in the picture. So our second guess was wrong, too. For its possessive this model does not go back to the owner, as a person would. It looks at its own *Die* or *Der*.
 #
 # That explains the duck, the one feminine owner among the masculine ones. Ask the untaught model for *The duck lost its ball.*, and it begins: *Der Staub*. It takes the duck for dust, and dust is masculine. Our count above calls its *seinen* wrong, and for what it has written it is right.
 #
