@@ -103,9 +103,6 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # %% [markdown]
 # Here is what it makes of our sentence. Over each piece of the output we write how sure the model was of it.
 
-# %% [markdown]
-# Here is what it makes of our sentence. Over each piece of the output we write how sure the model was of it.
-
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # BEGIN, END = tokenizer.bos_id, tokenizer.eos_id
