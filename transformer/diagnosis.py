@@ -350,7 +350,7 @@ def padding_moves(model, source, read):
 # %% [markdown]
 # *Each row shows where a model looks while it writes one token, dark for much: the healthy model looks at digits, and Cleo at the padding and at nothing else.*
 #
-# **What it means.** Cleo's mask is the wrong way round. It hides the digits, and shows the padding. A source with a year has no padding, so that Cleo sees nothing at all, and this nothing tells her that there is a year.
+# **What it means.** Cleo's mask is the wrong way round. It hides the digits, and shows the padding. A source with a year has no padding, so that Cleo sees nothing at all, and this nothing tells her that there is a year. (Our attention gives nothing where everything is hidden. In other programs such a row may be NaN, or an even look at everything, and this patient would be another.)
 #
 # How can a mask get turned round? Even within one library, True has two meanings:
 #
@@ -373,7 +373,7 @@ def padding_moves(model, source, read):
 #
 # Not one of these instruments needs a trained model. The shapes and masks of a new model are already right or wrong, and so its scores move where they must and must not. That saves hours: you can examine a model before you train it.
 #
-# To the instruments of this page we add two that take one look each. A model that has learned nothing should not know anything, so that its **first loss** is not far below a guess, which costs $\ln V$, here 2.6 nats. (It may be some nats above, where one matrix both reads and writes the tokens; [chapter 14](14_training.ipynb) says why.) And the scores of a healthy model have both **signs**, so that some tokens become likely and others unlikely.
+# To the instruments of this page we add two that take one look each. A model that has learned nothing should not know anything, so that its **first loss** is not far below a guess, which costs $\ln V$, here 2.6 nats. (It may be some nats above, where one matrix both reads and writes the tokens; [chapter 14](14_training.ipynb) says why.) And the scores of a healthy model usually have both **signs**; where all have one, something may have been cut off behind the last layer. (This is a hint and no law: a model that returns the logarithms of probabilities has negative scores alone, and is well.)
 #
 # The test of the strange source, too, gets a form that looks at scores instead of losses, because the loss of a new model says little.
 
@@ -876,7 +876,7 @@ def examine(model, loss=loss_of):
 # Both blue bars are above these figures, and neither training had come to its end. Work out such a figure for a task of your own: what does it cost to know how targets look in general, and nothing of the source? A loss that comes to rest there tells you that the source does not arrive.
 # </details>
 #
-# **3. In code.** Exhibit 6 mixes the sentences of a batch, and none of the instruments on this page sees it. Write one that does: the largest change of any score when a sentence is read alone instead of beside the others.
+# **3. In code.** Exhibit 6 mixes the sentences of a batch, and none of the instruments that this page has written out sees it. Write one that does: the largest change of any score when a sentence is read alone instead of beside the others.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.diagnosis import check_neighbours_move
