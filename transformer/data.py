@@ -237,11 +237,11 @@ def in_bytes(word: str) -> tuple:
 #     print(piece, "is in", ", ".join(having[:4]))
 
 # %% [markdown]
-# So the sunflowers owe "low" to *yellow* and *slowly*, and "un" to *und*, which is German for "and". The word *flower* is only the fourth that taught it "low". The tokenizer knows nothing about flowers: it has only counted.
+# So "low" is at home in *yellow* and *slowly*, and "un" in *und*, which is German for "and"; among the words with "low", *flower* is only the fourth. (Which of them brought each merge about, the letters alone do not prove: a word teaches a merge only while its two symbols still stand side by side.) The tokenizer knows nothing about flowers: it has only counted.
 #
 # When should merging stop? Each merge makes sentences shorter, which saves work. But each merge is also one more embedding, and the more entries share a text, the more rarely an entry is seen. So a larger corpus can feed more entries. The program at the top went on to 2,000 for 20,000 sentence pairs, and the paper's has about 37,000 for 4.5 million ([evidence 10.3](evidence/10_data.ipynb) draws both sides of this trade).
 #
-# From here on we use the program at the top, `Tokenizer`. It does the same in compiled code. Its ids differ from ours, because it lists the 256 bytes in another order. Are its cuts the same? We let it stop where we stopped, and try 200 sentences:
+# From here on we use the program at the top, `Tokenizer`. It does the same in compiled code. Its ids differ from ours: it lists the 256 bytes in another order, and may break ties otherwise. Are its cuts the same? We let it stop where we stopped, and try 200 sentences:
 
 # %% tags=["active-ipynb"]
 # small = Tokenizer.train(texts, len(vocabulary))
@@ -480,7 +480,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # print(f"{len(leaked(test, training)) / len(test):.0%} of the test pairs have leaked")
 
 # %% [markdown]
-# Two of five test pairs are not new. The cure is to draw **groups** instead of lines. Pairs that share a sentence belong to one group, and a pair that shares sentences with two groups makes them one. To collect a pair's group, walk from pair to pair, as long as a sentence leads to another:
+# Two of five test pairs share a sentence with training. The cure is to draw **groups** instead of lines. Pairs that share a sentence belong to one group, and a pair that shares sentences with two groups makes them one. To collect a pair's group, walk from pair to pair, as long as a sentence leads to another:
 
 # %% tags=["active-ipynb"]
 # def group_of(pair, having):
@@ -549,7 +549,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #     print("->", *translate(model, its_tokenizer, [english]))
 
 # %% [markdown]
-# The second translation is right. The first says that the gardener lost *sie*, which is German for "them", or "her". The tokenizer has kept its promise: the sunflowers could be read, and nothing was unknown. But it never promised a meaning. What five pieces mean together, the weights must learn.
+# The second translation is nearly right (its gardener is a man). The first says that the gardener lost *sie*, which is German for "them", or "her". The tokenizer has kept its promise: the sunflowers could be read, and nothing was unknown. But it never promised a meaning. What five pieces mean together, the weights must learn.
 
 # %% [markdown]
 # ## What to keep

@@ -519,7 +519,7 @@ def beam_search(
 #
 # ## Is the difference real?
 #
-# Two hundred sentences are few. Would another 200 say the same? We have no others, but we can draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show what luck can do. This is the **paired bootstrap** (Koehn, 2004). It costs next to nothing, because BLEU's counts simply add up.
+# Two hundred sentences are few. Would another 200 say the same? Usually there are no others, but we can draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show what luck can do. This is the **paired bootstrap** (Koehn, 2004). It costs next to nothing, because BLEU's counts simply add up.
 
 # %% tags=["active-ipynb"]
 # draws = torch.randint(200, (1000, 200))
@@ -544,7 +544,7 @@ def beam_search(
 #
 # So the harm of a plain beam is real, for this model and sentences like these. Of what remains with the penalty we cannot even tell the sign. On the everyday sentences, the same test finds the beam's gain of three quarters of a point clear of zero ([evidence 15.5](evidence/15_decoding.ipynb)).
 #
-# Notice what *pairing* buys. The score of one search alone, in the printed line, wanders over five points. But a draw of hard sentences is hard for both searches, and in the difference a part of that cancels: the lower heap is only two points wide.
+# Notice what *pairing* buys. The score of one search alone, in the printed line, wanders over five points. But a draw of hard sentences is hard for both searches, and in the difference a part of that cancels.
 #
 # One warning. This draws *sentences* again, not trainings. The same recipe with another seed may end more than one BLEU away ([chapter 16](16_translation.ipynb)), and no redrawn sentence will tell you.
 
@@ -591,9 +591,9 @@ def average_checkpoints(checkpoints: list[dict[str, Tensor]]) -> dict[str, Tenso
 # %% [markdown]
 # *Compare it with the first picture: the second piece is even less likely than the one that greedy search took, and the third pays it back.*
 #
-# Was she the rule? Of the 1,000 ordinary test sentences, to which hers belongs, this search changes 13 outputs. It repairs three, one of them hers, and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)). A model that knows its sentences says the right thing however it is asked. On everyday sentences the beam earns its three quarters of a point, and on hard ones it needs the penalty to do no harm.
+# Was she the rule? Of the 1,000 ordinary test sentences, to which hers belongs, this search changes 13 outputs. It repairs three, one of them hers, and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)). So the lady was an exception, and we should say so: on sentences like those of its training, this model says the same however it is asked, right or wrong. On everyday sentences the beam earns three quarters of a point. On hard ones the beam without a penalty did harm, and with the penalty we could not tell.
 #
-# So ask like this: keep four beginnings, divide by the penalty with $\alpha = 0.6$, and look at the lengths of what comes back. If you want to tune $\alpha$, do it on validation sentences as long as those to come, and stop well before outputs run on ([evidence 15.1](evidence/15_decoding.ipynb)).
+# If you have nothing to tune on, ask as the paper does: keep four beginnings, divide by the penalty with $\alpha = 0.6$, and look at the lengths of what comes back. If you want to tune $\alpha$, do it on validation sentences as long as those to come, and stop well before outputs run on ([evidence 15.1](evidence/15_decoding.ipynb)).
 #
 # ## What to keep
 #
