@@ -260,6 +260,8 @@ def silent(head: int) -> Change:
 
 
 # %% tags=["active-ipynb"]
+# # as tensors: .rows[i] is the place of "its", .columns[i] the other noun's, and
+# # .steps[i] the step at which the possessive is written
 # encoded = gold.encode_turns(tokenizer, turns)
 # untouched = gold.next_words(model, tokenizer, encoded)
 # words, shares = {}, {}  # what is written instead, and how much of it is right
@@ -284,7 +286,7 @@ def silent(head: int) -> Change:
 # assert noun_head["ending"] < floor["ending"] + 0.05 and noun_head["stem"] > 0.9
 
 # %% [markdown]
-# The encoder divides the work. Without the owner head the model knows no more about the stem than somebody who always writes *seinen*, and its endings are as good as before. Without the first head of the second layer it is the other way round. We call that one the **noun head**, because it looks from "the" and "its" to the noun behind. Of the other 21 bars only one is high, in the decoder. Does that head help with both halves of the word?
+# The encoder divides the work. Without the owner head the model knows no more about the stem than somebody who always writes *seinen*, and its endings are as good as before. Without the first head of the second layer it is the other way round. We call that one the **noun head**, because it looks from "the" and "its" to the noun behind. Of the other heads only one has a high bar, in the decoder. Does that head help with both halves of the word?
 
 # %% [markdown]
 # ## The third bar is something else
@@ -299,7 +301,7 @@ def silent(head: int) -> Change:
 #     print(f"    {broken[i]} instead of {untouched[i]}")
 
 # %% [markdown]
-# Neither of the two new words is a possessive. *Versteckte* means "hid", and *ges-* begins *gesucht*, "looked for". In German both belong to the end of their clause, and here the model writes them too early. Of 23 changed words 21 are a verb or its first piece ([evidence 19.4](evidence/19_visualization.ipynb)). So the stem and the ending are not decided in this head: without it, the whole possessive comes too late. Had we only counted, we would have been fooled.
+# Neither of the two new words is a possessive. *Versteckte* means "hid", and *ges-* begins *gesucht*, "looked for". In German both belong to the end of their clause, and here the model writes them too early. Of 23 changed words 21 are a verb or its first piece ([evidence 19.4](evidence/19_visualization.ipynb)). So this bar says nothing about stems and endings: without the head, the whole possessive comes too late, and whatever the head might do for its halves stays hidden. Had we only counted, we would have been fooled.
 
 # %% [markdown]
 # ## Four words from two heads
