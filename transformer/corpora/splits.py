@@ -70,16 +70,16 @@ def shapes(pairs: list) -> Counter:
     of the group: "0-0 0-1" is one English sentence with two translations.
     """
     members = defaultdict(list)
-    for pair, group in zip(pairs, groups(pairs)):
-        members[group].append(pair)
+    for pair, number in zip(pairs, groups(pairs)):
+        members[number].append(pair)
     count: Counter = Counter()
     for group in members.values():
-        number: tuple[dict, dict] = ({}, {})
+        numbers: tuple[dict, dict] = ({}, {})
         shape = []
         for pair in group:
             english, german = (
                 known.setdefault(fold(text), len(known))
-                for known, text in zip(number, pair)
+                for known, text in zip(numbers, pair)
             )
             shape.append(f"{english}-{german}")
         count[" ".join(shape)] += 1
