@@ -383,7 +383,7 @@ from transformer.regularization import label_smoothing_loss
 # print("before training:", translated([question])[0])
 
 # %% [markdown]
-# Between this and German there are some hundred updates. The loop for them is the one that you know, with three additions that any larger language needs: it can take an update in parts, it puts the sentences into ever new orders, and it looks up at regular intervals.
+# Nothing to read yet: untrained, the model writes marks that are no text. Between this and German there are some hundred updates. The loop for them is the one that you know, with three additions that any larger language needs: it can take an update in parts, it puts the sentences into ever new orders, and it looks up at regular intervals.
 #
 # ## What if a batch does not fit?
 #
@@ -570,7 +570,7 @@ def train(
 #
 # For its first updates your translator only learns which German is common, and any English will do. It is C. Then it finds that the English helps, and the blue curve falls away from the grey one. In C the two would never part, however long you wait.
 #
-# The blue curve also says when to stop. While it falls, every update makes the model better at sentences that it has not seen. One day it will rise, although the loss on the training sentences still falls: then the model learns its sentences by heart, and no longer the language. To stop when validation has not improved for a while, and to keep the weights of the best validation, is called **early stopping** (exercise 2). Yours is still falling. We stopped it because you wanted to read on.
+# The blue curve also says when to stop. While it falls, every update makes the model better at sentences that it has not seen. In most trainings it rises some day, although the loss on the training sentences still falls ([chapter 13](13_regularization.ipynb) shows it): then the model learns its sentences by heart, and no longer the language. To stop when validation has not improved for a while, and to keep the weights of the best validation, is called **early stopping** (exercise 2). Yours is still falling. We stopped it because you wanted to read on.
 #
 # ## Its first German
 #
@@ -602,7 +602,7 @@ def train(
 # markdown_table(headings, rows)
 
 # %% [markdown]
-# Nearly a third, after less than half a minute. Now try a sentence of your own, of words from this little world (there are kings, cats and windows in it, and nobody has a telephone):
+# Nearly a third, after a minute or less. Now try a sentence of your own, of words from this little world (there are kings, cats and windows in it, and nobody has a telephone):
 
 # %% tags=["active-ipynb"]
 # sentence = "The old king has opened the window."  # write your own
