@@ -76,7 +76,8 @@ def function_in(module: ModuleType, place: str, name: str) -> Callable:
         there = [n for n, v in vars(module).items() if callable(v) and n[0] != "_"]
         file = place.rpartition(":")[0]
         raise ValueError(
-            f"{file} has no function {name}{did_you_mean(name, there)}: it has {', '.join(there) or 'none at all'}"
+            f"{file} has no function {name}{did_you_mean(name, there)}: it has "
+            f"{', '.join(there) or 'none at all'}"
         )
     return function
 
