@@ -106,10 +106,12 @@ def draw_guesses(ax, right, sure):
 
 
 def name_loss(ax):
+    """The axis of a loss."""
     ax.set_ylabel("loss, nats per token")
 
 
 def name_share(ax, label):
+    """The axis of a share, in percent."""
     ax.set(ylabel=label, ylim=(0, 0.72))
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
@@ -157,6 +159,7 @@ def few(values, best):
 
 
 def listed(words, values):
+    """Words with their values, for the alternative text of a picture."""
     return ", ".join(f"{word} {value:.2f}" for word, value in zip(words, values))
 
 
