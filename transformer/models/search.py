@@ -217,7 +217,8 @@ class Translation:
     source word each of its words looks at, computed when it is first asked for. status:
 
         finished   the search came to its end
-        partial    a deadline stopped it: the text is the best that had ended till then, which a longer search might have bettered, or, where nothing had ended, a beginning
+        partial    a deadline stopped it: the text is the best that had ended till then, which a
+                   longer search might have bettered, or, where nothing had ended, a beginning
         not begun  the deadline left it no time: the text is "", and the score nan
     """
 

@@ -91,15 +91,19 @@ class TrainingConfig(training.TrainingConfig):
         packed: sentences back to back, batch_tokens a side without padding between: for GPUs
         minutes: stop after so many, validating and saving included; None sets no limit
         learning_rate: its peak; where None, the paper's formula gives it, times lr_scale
-        schedule: the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or cosine (to 0 at the end), constant; in Python also a function of the update's number
+        schedule: the learning rate after its warm-up: inverse_sqrt (the paper's formula), linear or
+            cosine (to 0 at the end), constant; in Python also a function of the update's number
         clip: largest norm of the gradient; None, as in the paper, clips nothing
         save_minutes: minutes between checkpoints, about what a killed run loses at most
         keep: how many of the last weights are kept, and averaged at the end
         patience: stop after so many validations without a better one; None never does
         restore_best: end with the weights of the best validation, in place of an average of the last
-        monitor: the figure that tells which is better: bleu, validation_loss or one of your own; where None, BLEU, or where that is 0 or of few pairs the loss
-        monitor_mode: max where more of it is better, min where less is; auto goes by its name, where that tells
-        precision: of matrix products: fp32, bf16, fp16 or medium; auto takes bf16 or fp16 on a GPU, otherwise fp32 (notebook 11)
+        monitor: the figure that tells which is better: bleu, validation_loss or one of your own;
+            where None, BLEU, or where that is 0 or of few pairs the loss
+        monitor_mode: max where more of it is better, min where less is; auto goes by its name,
+            where that tells
+        precision: of matrix products: fp32, bf16, fp16 or medium; auto takes bf16 or fp16 on a GPU,
+            otherwise fp32 (notebook 11)
     """
 
     accumulate: int = 1
