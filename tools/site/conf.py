@@ -14,7 +14,7 @@ project = "Attention, annotated"
 author = "The annotated-attention authors"
 copyright = author
 language = "en"
-extensions = ["myst_nb", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 smartquotes = False  # "..." in shapes stays three dots
 html_use_index = html_domain_indices = False  # the search does it
 

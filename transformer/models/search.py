@@ -216,10 +216,13 @@ class Translation:
     space before one that begins a word. source: the sentence, as it was read. alignment: which
     source word each of its words looks at, computed when it is first asked for. status:
 
-        finished   the search came to its end
-        partial    a deadline stopped it: the text is the best that had ended till then, which a
-                   longer search might have bettered, or, where nothing had ended, a beginning
-        not begun  the deadline left it no time: the text is "", and the score nan
+        finished
+            the search came to its end
+        partial
+            a deadline stopped it: the text is the best that had ended till then, which a
+            longer search might have bettered, or, where nothing had ended, a beginning
+        not begun
+            the deadline left it no time: the text is "", and the score nan
     """
 
     text: str
