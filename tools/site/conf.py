@@ -25,6 +25,7 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_dmath_double_inline = True
 myst_heading_anchors = 3
 
+strip_signature_backslash = True  # napoleon writes one before each _ of an attribute
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_typehints = "none"
