@@ -74,7 +74,7 @@ def test_a_family_of_ones_own(monkeypatch):
 
 def test_an_unknown_family():
     with pytest.raises(
-        ValueError, match="'gru': choose one of transformer, recurrence, conv"
+        ValueError, match="'gru'.*: choose one of transformer, recurrence, conv"
     ):
         family_named("gru")
 
