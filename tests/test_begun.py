@@ -18,7 +18,8 @@ from transformer import (
 from transformer.cli import parse
 from transformer.cli.train import experiment_of
 from transformer.core.weights import load_weights
-from transformer.runs.folder import load_run, read_log
+from transformer.runs.folder import load_run
+from transformer.runs.progress import read_log
 from transformer.runs.recipes import recipe
 
 TINY = TransformerConfig(300, d_model=16, d_ff=32, N=1, h=2, max_positions=150)

@@ -358,7 +358,7 @@ def test_another_corpus_and_score(tokenizer, tmp_path, monkeypatch):
     from transformer.core.scores import SCORES
     from transformer.fast.model import TransformerConfig
     from transformer.runs.experiment import Experiment
-    from transformer.runs.folder import read_log
+    from transformer.runs.progress import read_log
     from transformer.runs.run import run_experiment
 
     for side, language in enumerate(("en", "fr")):

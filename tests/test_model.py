@@ -85,8 +85,8 @@ def test_presets_can_be_changed(name):
         (dict(P_drop=1.0), "P_drop must be at least 0 and below 1, not 1.0"),
         (dict(P_drop=-0.1), "P_drop must be at least 0"),
         (
-            dict(positions="none"),
-            "positions must be 'sinusoidal', 'learned' or 'rotary', not 'none'",
+            dict(positions="sines"),
+            "positions must be 'sinusoidal', 'learned', 'rotary' or 'none', not 'sines'",
         ),
         (dict(pad_id=50), "must lie inside the vocabulary of 50 types"),
         (dict(eos_id=-1), "must lie inside the vocabulary of 50 types"),
@@ -400,6 +400,13 @@ def test_a_token_outside_the_vocabulary(side, wrong):
         match=rf"token id {wrong} is outside the vocabulary of 50 types \(0 to 49\)",
     ):
         build()(**sentences)
+
+
+def test_without_positions_order_is_unknown_to_the_encoder():
+    model, source = build(positions="none").eval(), tokens(1, 7)
+    order = torch.randperm(7)
+    shuffled = model.encode(source[:, order])
+    assert difference(model.encode(source)[:, order], shuffled) < 1e-5
 
 
 @pytest.mark.parametrize("S, T", [(41, 5), (5, 41)])

@@ -39,8 +39,8 @@ from transformer.parsing import (
 from transformer.runs import experiment as experiments
 from transformer.runs import parsers
 from transformer.runs.experiment import Experiment
-from transformer.runs.folder import read_log
 from transformer.runs.parsers import PARSING, evaluate_parser, spaced, tree_pairs
+from transformer.runs.progress import read_log
 from transformer.runs.run import run_experiment
 from transformer.runs.training import TrainingConfig
 

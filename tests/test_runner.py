@@ -22,7 +22,7 @@ from transformer.experiments.choosing import best_rates
 from transformer.experiments.runner import Job, devices_for, in_processes, run_jobs
 from transformer.fast.model import TransformerConfig
 from transformer.runs import training
-from transformer.runs.folder import read_log
+from transformer.runs.progress import read_log
 from transformer.runs.training import TrainingConfig
 from transformer.variations import TABLE_3, Trial
 

@@ -49,14 +49,18 @@ from transformer.runs.folder import (
     last_update,
     load_run,
     note_resumed,
-    read_log,
 )
 from transformer.runs.monitor import Forecast
 from transformer.runs.own_files import Timer
 from transformer.runs.planning import trial
-from transformer.runs.progress import Progress
+from transformer.runs.progress import Progress, read_log
 from transformer.runs.recipes import RECIPES, recipe
-from transformer.runs.run import epochs_of, make_validator, run_experiment
+from transformer.runs.run import (
+    epochs_of,
+    make_validator,
+    out_of_patience,
+    run_experiment,
+)
 from transformer.runs.scoring import Scoring, score
 from transformer.runs.training import TrainingConfig
 
@@ -363,6 +367,27 @@ def test_the_vocabulary_knows_the_training_split_only(finished, files):
     )
 
 
+@pytest.mark.parametrize(
+    "settings, why",
+    [
+        (
+            dict(patience=1, updates=20),
+            "patience is used up, validations without a bet",
+        ),
+        (dict(patience=1, updates=6), ""),
+        (dict(patience=1, updates=20, minutes=0.1), ""),
+        (dict(updates=20), ""),
+    ],
+)
+def test_a_run_says_that_its_patience_was_used_up(settings, why):
+    log = [
+        {"update": 3, "seconds": 3.0, "validation_loss": 1.0},
+        {"update": 6, "seconds": 6.0, "validation_loss": 2.0},
+    ]
+    said = out_of_patience(TrainingConfig(**settings), log)
+    assert said.startswith(why) if why else said == ""
+
+
 def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     e = load_run(finished)
     assert last_update(e) is None
@@ -373,6 +398,7 @@ def test_a_run_that_stops_early_ends_with_its_best_weights(finished, tmp_path):
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert last_update(e) == 3
+    assert e.log() == rows
     model, _ = load(finished)
     average_last(model, finished, 2, until=3)
     first = load_weights(finished / "weights" / "00000003.safetensors")[0]

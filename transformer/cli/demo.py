@@ -15,7 +15,8 @@ from transformer.models.maps import AttentionMaps, attention_maps
 from transformer.models.pretrained import load
 from transformer.models.search import translate_all
 from transformer.runs.experiment import Experiment
-from transformer.runs.folder import read_log, read_settings
+from transformer.runs.folder import read_settings
+from transformer.runs.progress import read_log
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import run_experiment
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from transformer.core.files import git_commit
 from transformer.core.records import flatten
 from transformer.core.weights import load_weights
-from transformer.runs.folder import read_log, read_settings
+from transformer.runs.folder import read_settings
+from transformer.runs.progress import read_log
 
 LOGGED = (
     "update",

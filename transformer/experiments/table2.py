@@ -50,7 +50,7 @@ from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.optimizer import peak_rate
 from transformer.runs.experiment import Experiment, stream_pairs
-from transformer.runs.folder import read_log
+from transformer.runs.progress import read_log
 from transformer.runs.recipes import recipe
 from transformer.runs.run import Task, make_validator
 from transformer.runs.training import TrainingConfig

@@ -23,8 +23,9 @@ from transformer.hardware import Precision, choose_device
 from transformer.models.pretrained import load
 from transformer.models.search import translate, translate_n_best
 from transformer.runs.experiment import Experiment
-from transformer.runs.folder import average_last, load_run, read_log, runs_folder
+from transformer.runs.folder import average_last, load_run, runs_folder
 from transformer.runs.planning import SIZES, schedule
+from transformer.runs.progress import read_log
 from transformer.runs.run import run_experiment
 from transformer.runs.training import TrainingConfig
 

@@ -32,7 +32,7 @@ PRESETS = {
     "base": dict(),
     "big": dict(d_model=1024, d_ff=4096, h=16, P_drop=0.3),
 }
-Positions = Literal["sinusoidal", "learned", "rotary"]
+Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class TransformerConfig(plain.TransformerConfig):
 
     d_k: int | None = None  # width of a head's queries and keys (otherwise d_model / h)
     d_v: int | None = None  # width of a head's values (otherwise d_model / h)
-    positions: Positions = "sinusoidal"  # sines, learned vectors, or turned q and k
+    # sines, learned vectors, turned queries and keys, or no order but what attention has
+    positions: Positions = "sinusoidal"
     norm_first: bool = False  # pre-norm, the later variant; the paper's is post-norm
     tie_embeddings: bool = True  # one matrix for source, target, output, not three
     max_positions: int = 1024  # longest sentence in tokens
@@ -99,7 +100,7 @@ class Parts:
                 )
 
 
-# what a config decides: names of positions that are added to embeddings
+# what a config decides: positions that are added to embeddings; other names add nothing
 POSITIONS = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 
 
@@ -165,7 +166,7 @@ class Transformer(plain.Transformer, EncoderDecoder):
         if not c.tie_embeddings:
             self.target_embedding = Embedding(c.vocab_size, c.d_model)
             self.output = parts.output(Embedding(c.vocab_size, c.d_model))
-        self.positions = None  # as with rotary positions, which are inside attention
+        self.positions = None  # rotary positions are inside attention
         add = parts.positions or POSITIONS.get(c.positions)
         if add is not None:
             self.positions = add(c.max_positions, c.d_model)

@@ -75,7 +75,7 @@ def check_exportable(model) -> None:
         )
     attention = model.encoder.layers[0].self_attention
     if (
-        c.positions == "rotary"
+        c.positions in ("rotary", "none")
         or attention.W_K.weight.shape != attention.W_Q.weight.shape
     ):
         raise ValueError(

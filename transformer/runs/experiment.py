@@ -25,6 +25,7 @@ from transformer.runs.encoded import check_pairs, prepare
 from transformer.runs.held_out import Split, chosen_pairs, hold_out
 from transformer.runs.parsed import ParsedOnce
 from transformer.runs.planning import Limits
+from transformer.runs.progress import read_log
 from transformer.runs.recipes import recipe, resized, slower
 from transformer.runs.training import TrainingConfig
 
@@ -108,6 +109,10 @@ class Experiment:
         self.folder = Path(self.folder or Path("runs", name))
         self.source_file = self.source_file and Path(self.source_file)
         self.target_file = self.target_file and Path(self.target_file)
+
+    def log(self) -> list[dict]:
+        """What the run has logged, a dict of figures a validation; none before the first."""
+        return read_log(self.folder)
 
     def begin_with(self, known: dict) -> None:
         """Take the configuration of the model to begin with, and a recipe's lower rate; its

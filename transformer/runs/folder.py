@@ -1,6 +1,5 @@
 """The folder of a run: its settings, its lock, its log, the weights that it kept."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
@@ -31,7 +30,7 @@ from transformer.runs.experiment import (
     files_of,
     languages,
 )
-from transformer.runs.progress import is_number, is_row, monitor_of
+from transformer.runs.progress import is_number, monitor_of, read_log
 from transformer.runs.schedules import name_of
 from transformer.runs.training import TrainingConfig
 
@@ -329,21 +328,6 @@ def reserved(e: Experiment) -> Iterator[None]:
 
 
 # What training left there
-
-
-def read_log(folder: Path) -> list[dict]:
-    """The rows of a run's log, one dict a validation; none before the first."""
-    path = Path(folder) / "log.jsonl"
-    if not path.is_file():
-        return []
-    try:
-        lines = path.read_text(encoding="utf8").splitlines()
-        rows = [json.loads(line) for line in lines]
-    except (ValueError, RecursionError):
-        rows = [None]
-    if not all(map(is_row, rows)):
-        raise ValueError(f"{path} is not the log of a run: copy it again")
-    return rows
 
 
 def done_in(e: Experiment) -> dict:

@@ -1,5 +1,6 @@
 """How far a run has come: what it counts, its log, and how a checkpoint's account is read."""
 
+import json
 import math
 import re
 from dataclasses import dataclass, field, fields
@@ -258,6 +259,21 @@ def is_row(row: object) -> bool:
         and {"update", "loss"} <= row.keys()
         and all(is_number(row[name]) for name in figures if name in row)
     )
+
+
+def read_log(folder: Path) -> list[dict]:
+    """The rows of a run's log, one dict a validation; none before the first."""
+    path = Path(folder) / "log.jsonl"
+    if not path.is_file():
+        return []
+    try:
+        lines = path.read_text(encoding="utf8").splitlines()
+        rows = [json.loads(line) for line in lines]
+    except (ValueError, RecursionError):
+        rows = [None]
+    if not all(map(is_row, rows)):
+        raise ValueError(f"{path} is not the log of a run: copy it again")
+    return rows
 
 
 def fits(name: str, expected: Any, value: object) -> bool:

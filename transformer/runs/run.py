@@ -73,7 +73,7 @@ from transformer.runs.monitor import Forecast, check_functions, figures_in
 from transformer.runs.own_files import plan_files
 from transformer.runs.progress import Progress, monitor_of
 from transformer.runs.recipes import search_of
-from transformer.runs.training import held_out_loss, train
+from transformer.runs.training import TrainingConfig, held_out_loss, train
 
 # What a run does; a task may put something else in each place
 
@@ -333,6 +333,18 @@ def noted(e: Experiment, command: str, device: torch.device) -> Iterator[None]:
     note_resumed(e, command, device)
 
 
+def out_of_patience(config: TrainingConfig, log: list[dict]) -> str:
+    """Why a run ended before its updates and minutes were used up; "" where they were."""
+    late = config.minutes is not None and log[-1]["seconds"] >= 60 * config.minutes
+    if config.patience is None or log[-1]["update"] >= config.updates or late:
+        return ""
+    monitor = monitor_of(config)
+    best = monitor.figure(monitor.best(log))
+    return (
+        f"patience is used up, validations without a better {best}: {config.patience}"
+    )
+
+
 def choice_in_words(e: Experiment, log: list[dict]) -> str:
     """Which weights a run that watches its validations ends with, and by which figure."""
     monitor = monitor_of(e.training)
@@ -376,8 +388,8 @@ def finish(model, e: Experiment, log: list[dict], measure: Callable) -> None:
     """Leave the best weights, which training restored, those at which a callback stopped, or the
     `average` of those that were kept, with what travels with a model."""
     stopped = log[-1].get("stopped")
-    if stopped:
-        print(f"stopped after update {log[-1]['update']}: {stopped}")
+    if why := stopped or out_of_patience(e.training, log):
+        print(f"stopped after update {log[-1]['update']}: {why}")
     if e.training.restore_best or e.training.patience and not stopped:
         print(choice_in_words(e, log))
     elif stopped:
