@@ -14,6 +14,7 @@ import torch
 
 from transformer.corpora import read_corpus, windows
 from transformer.corpora.tokenizer import LONGEST, WORD, Tokenizer
+from transformer.corpora.windows import padding_share
 from transformer.data import (
     Batch,
     collate,
@@ -25,7 +26,6 @@ from transformer.data import (
     join,
     learn_merges,
     pad,
-    padding_share,
 )
 from transformer.runs.batches import epoch_batches, token_batches
 

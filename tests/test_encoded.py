@@ -11,7 +11,8 @@ import torch
 
 from transformer.corpora import read_corpus, stream_parallel, windows
 from transformer.corpora.tokenizer import Tokenizer
-from transformer.data import collate, encode_pairs, padding_share
+from transformer.corpora.windows import padding_share
+from transformer.data import collate, encode_pairs
 from transformer.runs import encoded as module
 from transformer.runs.batches import epoch_batches, token_batches
 from transformer.runs.encoded import EncodedPairs, encode_to_folder

@@ -177,9 +177,6 @@ PICTURES = {
         {"one": [" The"] * 30, "two": ["_", "un", "be"]}, [range(30), range(3)]
     ),
     "pieces, bytes": lambda: views.pieces({"bytes": [b" a", b"\xe9", b"\x8d"]}),
-    "vocabulary_sizes": lambda: views.vocabulary_sizes(
-        {259: 58, 500: 28}, {259: 7776, 500: 2309}
-    ),
     "batch": lambda: views.batch(
         {"source": torch.tensor([[3, 2], [2, 0]])}, Bytes.train(["The"], 300)
     ),

@@ -46,6 +46,13 @@ def lengths_of(
     return source, target
 
 
+def similar(pair: tuple) -> tuple[int, int]:
+    """A key by which an encoded pair is sorted beside similar ones; see `similar_order`."""
+    source, target = map(len, pair)
+    longer, difference = max(source, target), source - target
+    return longer, difference if longer % 2 else -difference
+
+
 def similar_order(
     source: np.ndarray, target: np.ndarray, chance: np.random.RandomState
 ) -> np.ndarray:
@@ -69,3 +76,14 @@ def similar_orders(
         source, target = lengths_of(encoded, rows)
         order = similar_order(source, target, chance)
         yield rows[order].tolist(), np.maximum(source, target)[order].tolist()
+
+
+def padding_share(encoded: Any, batches: Any) -> float:
+    """The part of all places in the batches, both sides, that holds padding."""
+    real = places = 0
+    for batch in batches:
+        for side in zip(*(encoded[i] for i in batch)):  # the sources, the targets
+            lengths = [len(ids) for ids in side]
+            real += sum(lengths)
+            places += len(lengths) * max(lengths)
+    return 1 - real / places

@@ -84,7 +84,7 @@ HOMES = {
         "rotations",
     ],
     "clockwork": ["clocks", "rotary"],
-    "tokens": ["batch", "kept_apart", "padding", "pieces", "vocabulary_sizes"],
+    "tokens": ["batch", "kept_apart", "padding", "pieces"],
     "optimizer": ["boldness", "finishes", "starts", "valley"],
     "regularization": [
         "best_answer",

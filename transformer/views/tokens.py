@@ -1,5 +1,5 @@
-"""The pictures of chapter 10: pieces of text, the size of a vocabulary, batches and their
-padding, and pairs that must not be both in training and in the test."""
+"""The pictures of chapter 10: pieces of text, batches and their padding, and pairs that must not
+be both in training and in the test."""
 
 from functools import cache, partial
 
@@ -123,40 +123,6 @@ def pieces(rows, ids=None, widest=7.0):
     said = (f"{name}: {' | '.join(map(spelled, row))}." for name, row in rows.items())
     figure.alternative = "Text cut into pieces. " + " ".join(
         line.lstrip(": ") for line in said
-    )
-    return figure
-
-
-def vocabulary_sizes(tokens, seen):
-    """By the size of the vocabulary, {entries: number}: the tokens of a sentence, and how
-    often training shows a token."""
-    figure, axes = panels(7.4, 3.0, columns=2)
-    shown = {"tokens in a sentence": tokens, "times in training (logarithmic)": seen}
-    for ax, (label, values) in zip(axes[0], shown.items()):
-        places, names = range(len(values)), [f"{size:,}" for size in values]
-        ax.plot(places, [*values.values()], "o-", color=GREEN, ms=5)
-        for place, value in zip(places, values.values()):
-            spot = {"xytext": (3, 6), "textcoords": "offset points", "ha": "left"}
-            ax.annotate(
-                f"{value:,.0f}", (place, value), color=DARK["embedding"], **spot
-            )
-        ax.set_xticks(places, names)
-        ax.set(xlabel="entries in the vocabulary", ylabel=label)
-        ax.set_xlim(-0.3, len(values) - 0.4)
-    axes[0, 0].set(
-        title="how long a sentence is", ylim=(0, 1.15 * max(tokens.values()))
-    )
-    axes[0, 1].set(title="how often a typical token is seen", yscale="log")
-    axes[0, 1].set(ylim=(10, 3 * max(seen.values())))
-    axes[0, 1].set_yticks([10, 100, 1000, 10_000], ["10", "100", "1,000", "10,000"])
-    axes[0, 1].minorticks_off()
-    said = (
-        f"{size:,} entries: {tokens[size]:.0f} tokens, {seen[size]:,.0f} times."
-        for size in tokens
-    )
-    figure.alternative = (
-        "Tokens in a sentence, and how often training shows a typical token. "
-        + " ".join(said)
     )
     return figure
 
