@@ -124,7 +124,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 #
 # We cannot try every sentence: with 3,500 tokens to choose from, there are twelve million beginnings of two tokens. But we can keep more than one beginning. At each step, extend each of them by every token, and of all these extensions keep the best $K$. This is **beam search**. What is written so far is called a **hypothesis**, and the hypotheses that are kept are the **beam**. With $K = 1$ it is greedy search; the paper keeps 4.
 #
-# On paper first, with $K = 2$: the beginning "a" has 0.5 and "b" has 0.4. After "a" the likeliest tokens have 0.3 and 0.3, after "b" 0.9 and 0.1. The four extensions have 0.15, 0.15, 0.36 and 0.04. So "b" and its first extension take the lead, although "a" was ahead.
+# On paper first, with $K = 2$: the beginning "a" has 0.5 and "b" has 0.4. After "a" the likeliest tokens have 0.3 and 0.3, after "b" 0.9 and 0.1. The four extensions have 0.15, 0.15, 0.36 and 0.04. So "b" and its first extension take the lead.
 #
 # Below is that step for any beginnings.
 
@@ -347,7 +347,7 @@ def beam_search(
 # %% [markdown]
 # ## Is likelier better?
 #
-# The niece is from a test set of hard sentences, which are longer, or combine words and constructions as training never did. We translate 200 of them in three ways: greedily, with a beam of four, and with that beam and the penalty. The last column of the table is from a record: the same three searches of a larger model, on 2,000 everyday sentences by volunteers ([chapter 16](16_translation.ipynb)).
+# The niece is from a test set of hard sentences, which are longer or combine words and constructions as training never did. We translate 200 of them in three ways: greedily, with a beam of four, and with that beam and the penalty. The last column of the table is from a record: the same three searches of a larger model, on 2,000 everyday sentences by volunteers ([chapter 16](16_translation.ipynb)).
 #
 # A beam finds likelier outputs than greedy search. Which way will BLEU go?
 
@@ -407,7 +407,7 @@ def beam_search(
 # %% [markdown]
 # ## How should one ask?
 #
-# Back to the lady: was she the rule? Of the 1,000 ordinary test sentences, to which hers belongs, a beam of four repairs three, one of them hers, and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)). So she was an exception. On sentences like those of its training, this model says nearly always the same however it is asked.
+# Was the lady the rule? Of the 1,000 ordinary test sentences, to which hers belongs, a beam of four repairs three, one of them hers, and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)). So she was an exception. On sentences like those of its training, this model says nearly always the same however it is asked.
 #
 # If you have nothing to tune on, ask as the paper does: keep four beginnings, divide by the penalty with $\alpha = 0.6$, and look at the lengths of what comes back. To tune $\alpha$, use validation sentences as long as those to come, and stop well before outputs run on ([evidence 15.1](evidence/15_decoding.ipynb)).
 
@@ -434,7 +434,7 @@ def beam_search(
 # %% [markdown]
 # *Each row is a step, named after the token that it chooses: on the left the red squares are computed again and again, and on the right they are looked up.*
 #
-# **The mean of the last weights.** The last batch of a training has pulled the weights its way. So the paper saves copies of the weights, called **checkpoints**, and takes the mean of the last five, number by number, in which such pulls may cancel. In [chapter 14](14_training.ipynb)'s run the last six checkpoints get at most 81% of the test sentences right to the letter, and their mean gets 88% ([evidence 14.5](evidence/14_training.ipynb)).
+# **The mean of the last weights.** The last batch of a training has pulled the weights its way. So the paper saves copies of the weights, called **checkpoints**, and takes the mean of the last five, number by number, in which such pulls may cancel. In [chapter 14](14_training.ipynb)'s run the last six checkpoints get at most 81% of the test sentences right to the letter, and the mean of all six gets 88% ([evidence 14.5](evidence/14_training.ipynb)).
 
 
 # %%
