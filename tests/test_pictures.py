@@ -80,8 +80,6 @@ PICTURES = {
     ),
     "cache": lambda: views.cache(WORDS),
     "bleu_runs": lambda: views.bleu_runs("a red red fox", "the red fox runs"),
-    "likelier": lambda: views.likelier({"some": [(1, -3.5, 88.3), (4, -2.9, 86.7)]}),
-    "averaging": lambda: views.averaging([200, 400], [85.0, 86.0], 89.0),
     "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),
     "as_in_the_paper": lambda: views.as_in_the_paper(
         *[

@@ -22,7 +22,6 @@ RENAMED = {
 }
 # The first model stands alone; the others share a name with something else.
 OTHERS = {
-    "decoding.can_improve": "of the lists and of the tensors of a search",
     "recurrence.summary": "of a sentence, and of scores of trees",
     "regularization.dropout": "drops numbers; the engine's says how many to drop",
 }

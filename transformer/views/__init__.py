@@ -55,12 +55,10 @@ HOMES = {
         "three_trainings",
     ],
     "decoding": [
-        "averaging",
         "bleu_runs",
         "bootstrap",
         "cache",
         "falling",
-        "likelier",
         "sure",
     ],
     "beam": ["beam_tree"],

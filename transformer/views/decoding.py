@@ -1,5 +1,5 @@
 """The pictures of chapter 15: how sure a model was, how outputs fall, what a cache
-saves, BLEU's runs, what likelier outputs and averaging gain, and what luck can do."""
+saves, BLEU's runs, and what luck can do."""
 
 import math
 from collections import Counter
@@ -155,86 +155,30 @@ def bleu_runs(output, reference):
     return figure
 
 
-def likelier(curves):
-    """BLEU against likelihood: {sentences: [(K, mean log P of the outputs, BLEU), ...]}.
-
-    All panels have scales of one size, so that their slopes compare.
-    """
-    figure, axes = panels(7.8, 3.3, columns=len(curves))
-    columns = [list(zip(*points)) for points in curves.values()]
-    wide, high = (
-        1.35 * max(max(column[axis]) - min(column[axis]) for column in columns)
-        for axis in (1, 2)
-    )
-    said = []
-    for ax, name, (widths, log_ps, scores) in zip(axes[0], curves, columns):
-        ax.plot(log_ps, scores, color=BLUE, marker="o", ms=5)
-        for K, x, y in zip(widths, log_ps, scores):
-            last = K == widths[-1]
-            text = "K = 1\n(greedy)" if K == 1 else f"{K}"
-            look = {"ha": "left" if last else "center", "size": 9.5}
-            place = (6, -7) if last else (0, 7)
-            ax.annotate(text, (x, y), place, textcoords="offset points", **look)
-        x, y = ((min(numbers) + max(numbers)) / 2 for numbers in (log_ps, scores))
-        ax.set(xlim=(x - wide / 2, x + wide / 2), ylim=(y - high / 2, y + high / 2))
-        ax.set(title=name, xlabel="mean log P (right: likelier)", ylabel="BLEU")
-        ax.grid(axis="y")
-        steps = ", ".join(
-            f"K = {K}: {signed(p, 2)} and {score:.1f}"
-            for K, p, score in zip(widths, log_ps, scores)
-        )
-        said.append(f"{name}, {steps}")
-    figure.alternative = f"Mean log P and BLEU. {'; '.join(said)}."
-    return figure
-
-
-def averaging(updates, steps, mean):
-    """Scores of the last checkpoints, and of the mean of their weights."""
-    figure, axes = panels(6.4, 2.7)
-    ax = axes[0, 0]
-    ax.plot(updates, steps, "o", color=GREY, ms=6)
-    between = updates[1] - updates[0]
-    x = updates[-1] + 1.4 * between
-    ax.plot(x, mean, "o", color=BLUE, ms=9)
-    ax.axhline(mean, color=BLUE, lw=0.8, ls=":", zorder=0)
-    for place, value in zip([*updates, x], [*steps, mean]):
-        colour = BLUE if place == x else GREY
-        ax.annotate(
-            f"{value:.1f}", (place, value), (0, 7), textcoords="offset points",
-            ha="center", color=colour,
-        )  # fmt: skip
-    ax.set_xticks([*updates, x], [*map("{:,}".format, updates), "their mean"])
-    ax.set(xlabel="weights after update", ylabel="% of sentences right")
-    low, high = min([*steps, mean]), max([*steps, mean])
-    ax.set_ylim(low - 0.15 * (high - low), high + 0.3 * (high - low))
-    listed = ", ".join(f"{value:.1f}" for value in steps)
-    figure.alternative = (
-        f"Right to the letter, in per cent: the last {len(steps)} checkpoints {listed}; "
-        f"the mean of their weights {mean:.1f}."
-    )
-    return figure
-
-
 def bootstrap(differences):
-    """Differences in BLEU over redrawn test sets, with the middle 95%: {name: values}."""
-    rows = len(differences)
-    figure, axes = panels(7.2, 1.5 * rows + 0.5, rows, sharex=True)
+    """Differences in BLEU over redrawn test sets, with the middle 95%: {name: values}.
+
+    Red is a loss and blue a gain that the bar shows clear of zero, grey could be either.
+    """
+    figure, axes = panels(
+        7.2, 1.05 * len(differences) + 0.5, len(differences), sharex=True
+    )
     said = []
     for ax, (name, values) in zip(axes[:, 0], differences.items()):
         ordered = sorted(float(value) for value in values)
         n = len(ordered)
         low, high = ordered[round(0.025 * n)], ordered[round(0.975 * n) - 1]
-        clear = low > 0 or high < 0
-        colour = BLUE if clear else GREY
+        colour, verdict = GREY, "on both sides of zero"
+        if low > 0 or high < 0:
+            colour, verdict = (BLUE, "better") if low > 0 else (WARNING, "worse")
         ax.hist(ordered, bins=40, color=colour, alpha=0.75)
         top = ax.get_ylim()[1]
-        ax.plot([low, high], [-0.08 * top] * 2, color=INK, lw=3, solid_capstyle="butt")
+        ax.plot([low, high], [-0.1 * top] * 2, color=INK, lw=3, solid_capstyle="butt")
         ax.axvline(0, color=INK, lw=1)
         ax.set_title(name, loc="left", color=colour)
-        ax.set(ylim=(-0.16 * top, 1.08 * top), yticks=[])
+        ax.set(ylim=(-0.2 * top, 1.08 * top), yticks=[])
         ax.spines["left"].set_visible(False)
-        place = "clear of zero" if clear else "on both sides of zero"
-        said.append(f"{name}: from {signed(low, 2)} to {signed(high, 2)}, {place}")
-    axes[-1, 0].set_xlabel("difference in BLEU on redrawn sets (bar: the middle 95%)")
+        said.append(f"{name}: from {signed(low, 2)} to {signed(high, 2)}, {verdict}")
+    axes[-1, 0].set_xlabel("worse  ←  BLEU, minus greedy search  →  better")
     figure.alternative = f"The middle 95% of the draws. {'; '.join(said)}."
     return figure
