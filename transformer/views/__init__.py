@@ -73,6 +73,7 @@ HOMES = {
         "sorting",
         "switched_off",
         "units",
+        "who_notices",
     ],
     "positions": [
         "beyond",
