@@ -136,12 +136,17 @@ PICTURES = {
         {"Ada": 0.3, "Ben": -1.2, "Dan": -0.5}, ("Dan", "Ada")
     ),
     "learning_larger": lambda: views.learning_larger(
-        {"two heads": torch.rand(3, 50), "four": torch.rand(3, 50)}, floor=0.18
+        {"two heads": torch.rand(3, 50), "a network": torch.rand(3, 50)}, floor=0.18
+    ),
+    "who_notices": lambda: views.who_notices(
+        {"attention": torch.ones(4), "network": EYE[3]}, WORDS, "cat"
     ),
     "sorting": lambda: views.sorting(FeedForward(2, 1), EYE[:, :2]),
     "memory": views.memory,
     "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
-    "switched_off": lambda: views.switched_off({"whole": 98, "a network": 0}),
+    "switched_off": lambda: views.switched_off(
+        {"whole": 98, "decoder.layers.0.feed_forward": 0}
+    ),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
     "jobs": lambda: views.jobs([EYE] * 3, {"cat": 1, "hat": 3}),
     "next_steps": lambda: views.next_steps(

@@ -71,6 +71,7 @@ HOMES = {
         "sorting",
         "switched_off",
         "units",
+        "who_notices",
     ],
     "positions": [
         "beyond",

@@ -1,7 +1,7 @@
-"""The pictures of chapter 05: the larger of two numbers, one unit that sorts, kinks, a memory of
-units, sublayers that are switched off."""
+"""The pictures of chapter 05: the larger of two numbers, one unit that sorts, who notices another
+word, kinks, a memory of units, sublayers that are switched off."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
@@ -70,30 +70,29 @@ def carried(ax, x, head, value):
 
 
 def learning_larger(errors: Mapping[str, Tensor], floor: float, window: int = 25):
-    """Errors (runs, updates) of some kinds of model, a line a training; `floor` is what a fixed sum
-    can reach."""
-    figure, axes = panels(7.0, 3.1)
+    """Errors (runs, updates) of two kinds of model, a line a training: the first of attention
+    alone, the second with a network; `floor` is what a fixed sum can reach."""
+    figure, axes = panels(7.2, 3.2)
     ax = axes[0, 0]
-    looks = [(BLUE, "-"), (BLUE, ":"), (ORANGE, "-")]
     ends = []
-    for (name, runs), (colour, style) in zip(errors.items(), looks):
+    for (name, runs), idea in zip(errors.items(), ("attention", "feed-forward")):
         cut = runs.shape[1] // window * window
         means = runs[:, :cut].unflatten(1, (-1, window)).mean(dim=2)  # of each window
         updates = range(window, cut + 1, window)
         for run in means.tolist():
-            ax.plot(updates, run, color=colour, ls=style, lw=1.4)
-        ends.append(
-            f"{name}: {', '.join(f'{end:.3f}' for end in means[:, -1].tolist())}"
-        )
-        ax.plot([], [], color=colour, ls=style, label=name)
+            ax.plot(updates, run, color=IDEAS[idea], lw=1.4)
+        last = means[:, -1].sort().values
+        middle = last[len(last) // 2].item()
+        look = {"va": "center", "color": DARK[idea], "weight": "bold"}
+        ax.text(cut * 1.015, middle, name.replace(", ", ",\n"), **look)
+        ends.append(f"{name}: {', '.join(f'{end:.3f}' for end in last.tolist())}")
     ax.axhline(floor, color=GREY, lw=1, ls="--")
-    ax.text(cut, floor * 1.08, "best fixed sum", ha="right", va="bottom", color=GREY)
+    ax.text(cut * 0.01, floor * 0.9, "best fixed sum", va="top", color=GREY)
     ax.set(yscale="log", xlabel="updates", ylabel="mean squared error")
     ax.set_xlim(0, cut)
     ticks = [1, 0.1, 0.01, 0.001]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    ax.legend(loc="lower left")
-    figure.alternative = f"Errors at the end of training. {'; '.join(ends)}."
+    figure.alternative = f"Errors at the end of trainings. {'; '.join(ends)}. The best fixed sum: {floor:.3f}."
     return figure
 
 
@@ -166,6 +165,43 @@ def pair_of_cells(ax, x, y, values, idea, text=number, **letters):
     """Two numbers side by side in boxes around x."""
     for shift, value in zip((-0.95, 0.05), values):
         box(ax, (x + shift, y - 0.32), (0.9, 0.64), text(value), idea, **letters)
+
+
+# Position-wise
+
+
+def who_notices(changes: Mapping[str, Tensor], words: Sequence[str], last: str):
+    """Which words get another output when the last of them becomes another word: {"attention" or
+    "network": how far the output of each word has moved, (words,)}."""
+    figure, ax = canvas((-2.6, 11.3), (-2.3, 1.7), 0.56)
+    for column, word in enumerate(words):
+        x = 1.2 + 2.7 * column
+        new = column == len(words) - 1
+        text = f"{word} → {last}" if new else word
+        look = {"weight": "bold" if new else "normal", "va": "center"}
+        ax.text(x, 1.2, text, ha="center", size=12, **look)
+    said = []
+    for row, (name, moved) in enumerate(changes.items()):
+        noticed = [distance > 0 for distance in moved.tolist()]
+        outputs(ax, -0.1 - 1.6 * row, name, noticed)
+        heard = ", ".join(word for word, new in zip(words, noticed) if new)
+        said.append(f"through {name} changes the output of {heard}")
+    figure.alternative = f"{words[-1]} becomes {last}: {'; '.join(said)}."
+    return figure
+
+
+def outputs(ax, y, name, noticed):
+    """A row of `who_notices`: the words' outputs from one part of the model."""
+    idea = "feed-forward" if name == "network" else name
+    look = {"ha": "right", "va": "center", "weight": "bold", "color": DARK[idea]}
+    ax.text(-0.4, y, name, **look)
+    for column, new in enumerate(noticed):
+        corner = (0.1 + 2.7 * column, y - 0.45)
+        if new:
+            text, letters = "another\noutput", DARK[idea]
+        else:
+            text, letters = "as before", GREY
+        box(ax, corner, (2.2, 0.9), text, idea if new else None, color=letters)
 
 
 # Kinks
@@ -354,9 +390,12 @@ GLOSSES = {
 
 
 def units(rows):
-    """What units of a trained model read and write: {title: (words just before the unit's 100
-    strongest places, {word: points of probability that the unit brings it})}."""
-    figure, axes = panels(7.4, 1.55 * len(rows) + 0.5, len(rows), 2, sharex="col")
+    """What units of a trained model read and write: {title: ({word: how many of the unit's 100
+    strongest places are after it}, {word: points of probability that the unit brings it})}."""
+    most = max(len(words) for both in rows.values() for words in both)
+    figure, axes = panels(
+        7.4, (0.27 * most + 0.42) * len(rows) + 0.5, len(rows), 2, sharex="col"
+    )
     said = []
     for pair, (name, (reads, writes)) in zip(axes, rows.items()):
         writes = {
@@ -364,10 +403,12 @@ def units(rows):
         }
         for ax, values, colour in zip(pair, (reads, writes), (PALE, IDEAS)):
             bars(ax, values, colour["feed-forward"])
-        pair[0].set_title(name, loc="left", weight="bold", color=DARK["feed-forward"])
+            ax.set_ylim(most - 0.4, -0.6)
+        for ax, title in zip(pair, (f"{name}, is strong after", "and writes")):
+            ax.set_title(title, loc="left", weight="bold", color=DARK["feed-forward"])
         said.append(f"{name}: after {', '.join(reads)}; brings {', '.join(writes)}.")
     tops = [max(max(both[i].values()) for both in rows.values()) for i in (0, 1)]
-    labels = ("word before, of 100 places", "points of probability it brings")
+    labels = ("of its 100 strongest places", "points of probability that it adds")
     for ax, top, label in zip(axes[-1], tops, labels):
         ax.set_xlim(0, 1.15 * top)
         ax.set_xlabel(label)
@@ -393,15 +434,16 @@ def bars(ax, values, colour):
             size=9.5,
         )
     ax.set_yticks(range(len(values)), [glossed(word) for word in values])
-    ax.set(ylim=(3.6, -0.6), xticks=[])
+    ax.set_xticks([])
     without_frame(ax)
 
 
 def switched_off(right):
-    """Next words, of 100, that are right where a sublayer is taken away: {which, the whole model
-    first: how many}. Attentions are blue, networks orange."""
+    """Next words, of 100, that are right where a sublayer is taken away: {its name in the model, or
+    other words: how many}, the whole model first. Attentions are blue, networks orange."""
     figure, axes = panels(6.6, 0.32 * len(right) + 0.7)
     ax = axes[0, 0]
+    right = {in_words(name): count for name, count in right.items()}
     for place, (name, count) in enumerate(right.items()):
         colour = ORANGE if "network" in name else BLUE
         ax.barh(place, count, height=0.62, color=colour if place else SERIES[0])
@@ -413,3 +455,12 @@ def switched_off(right):
     listed = ", ".join(f"{name}: {count:.0f}" for name, count in right.items())
     figure.alternative = f"Next words that are right, of 100. {listed}."
     return figure
+
+
+def in_words(name: str) -> str:
+    """encoder.layers.0.feed_forward -> without encoder 1's network; other names as they are."""
+    if name.count(".") != 3:
+        return name
+    half, _, layer, part = name.split(".")
+    part = part.replace("feed_forward", "network").replace("_", "-")
+    return f"without {half} {int(layer) + 1}'s {part}"
