@@ -37,7 +37,7 @@ from torch import nn
 #
 # A model sees *tokens*: words, pieces of words, or digits. For each token it holds a vector, a list of numbers. Attention is how one token's vector gets something from the others. Each token makes three things from its vector: a **query**, which says what it is looking for, a **key**, a label that says what it has to offer, and a **value**, which is what it gives.
 #
-# Let us choose them by hand for five words. Queries and keys hold two numbers, one for "somebody" and one for "a deed". "Its" asks loudly for somebody. The cat is labelled as somebody, the ball only half as much. Before you look: what will "its" take home?
+# Let us choose them for five words. Queries and keys hold two numbers, one for "somebody" and one for "a deed". "Its" asks loudly for somebody. The cat is labelled as somebody, the ball only half as much. Before you look: what will "its" take home?
 
 # %% tags=["active-ipynb"]
 # from transformer import views
@@ -69,11 +69,11 @@ from torch import nn
 # print("takes home:", [round(number, 3) for number in (weights @ V)[its].tolist()])
 
 # %% [markdown]
-# And as the paper writes it:
+# As the paper writes it:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-# A Transformer learns the three matrices that we made up, and adds two things. Several attentions, its *heads*, run side by side, so that a word can ask several questions at once; a last matrix `W_O` mixes what they bring. And a *mask* says who may be looked at: a forbidden score is made hugely negative, so that its weight is 0.
+# A Transformer learns the three matrices that we made up, and adds two things. Several attentions, its *heads*, run side by side, so that a word can ask several questions; a last matrix `W_O` mixes what they bring. And a *mask* says who may be looked at: a forbidden score is made hugely negative, so that its weight is 0.
 
 
 # %%
@@ -130,11 +130,11 @@ def sinusoids(n, d_model):
 #
 # Now a query can ask for a place, too: "who is one before me?" Why waves, and what else would do, is [chapter 7](07_positions.ipynb).
 #
-# ## Each token thinks by itself, and nothing is thrown away
+# ## Each token thinks by itself, and adds what it finds
 #
 # Attention fetches and blends. After it a small *feed-forward* network with one hidden layer works on each token by itself, and makes something new of what was fetched ([chapter 5](05_feed_forward.ipynb)).
 #
-# What either of them finds does not replace a token's vector. It is added to it, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. [Chapter 3](03_stacks.ipynb) strikes out `x +` and watches everything fail.
+# What either of them finds is *added* to the token's vector, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. [Chapter 3](03_stacks.ipynb) strikes out `x +` and watches everything fail.
 
 
 # %%
@@ -235,7 +235,7 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## The decoder must not see the answer
 #
-# In training the decoder reads the whole target at once, and at each place it has to name the *next* token. Say it is to write 3159 backwards. Without a mask, where would it look? One place to the right, where the answer is. It would learn nothing else, and when it writes by itself, that place is empty. So its self-attention is *causal*: a token may look at itself and at what comes before it.
+# In training the decoder reads the whole target at once, and at each place it has to name the *next* token. Say it is to write 3159 backwards. Without a mask, where would it look? One place to the right, where the answer is. It could copy instead of learning, and when it writes by itself, that place is empty. So its self-attention is *causal*: a token may look at itself and at what comes before it.
 
 # %% tags=["active-ipynb"]
 # views.no_answers(["9", "5", "1", "3"])
@@ -298,7 +298,7 @@ class Transformer(nn.Module):
 #
 # ## Nobody tells it where to look
 #
-# Now it has to learn something. To write a number backwards is a translation that everybody can check.
+# Writing a number backwards is a translation that everybody can check.
 
 
 # %%
@@ -436,7 +436,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # ## Is the look the reason?
 #
-# Where does it look? Here is the third head of the encoder's first layer, at the word "its".
+# Where does "its" look? Here is the third head of the encoder's first layer.
 
 # %% tags=["active-ipynb"]
 # from transformer import attention_maps, edit, translate
@@ -455,7 +455,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # *Thicker arcs are larger weights. Above, "its" looks at the owner; in the last sentence it looks at the cat, and the owner is the dog.*
 #
-# But is the look the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it: the package's `edit` changes any number inside a running model, here the row of weights with which "its" looks around. What will the last sentence become?
+# It is the look that we made up at the beginning, and nobody made this one up. But is it the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it: the package's `edit` changes any number inside a running model, here the row of weights with which "its" looks around. What will the last sentence become?
 
 # %% tags=["active-ipynb"]
 # def look_at_the_dog(weights):  # (B, h, S, S)
@@ -484,7 +484,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # ## Exercises
 #
-# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find five scores, then the weights, with $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. And what does it take home under a causal mask? (To check the first, set `its = 2` in the cell below the picture.)
+# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its scores, then the weights, with $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. And what does it take home under a causal mask? (To check the first, set `its = 2` in the cell below the picture.)
 #
 # <details><summary>Answer</summary>
 #
@@ -530,7 +530,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # <details><summary>Answer</summary>
 #
-# It gets no number of twelve digits right, and its answers end after about nine. In training no token was ever at a later place. The sines give every place a pattern, but nothing makes the model use a pattern that it has not met. [Chapter 7](07_positions.ipynb) shows positions that carry further.
+# It gets no number of twelve digits right, and its answers end after eight or nine. In training no number was longer, so the later positions are new to it. The sines give every place a pattern, but nothing makes the model use one that it has not met. [Chapter 7](07_positions.ipynb) shows positions that carry further.
 # </details>
 #
 # ## Next

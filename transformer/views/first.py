@@ -38,16 +38,8 @@ def waves(table, words, columns, marked):
         rate = 10_000 ** (-column / d_model)
         wave = [math.sin(rate * time) for time in times]
         ax.plot(times, wave, color=IDEAS["positions"], lw=1.2, alpha=0.5)
-        for place in range(n):
-            value = float(table[place, column])
-            strong = words[place] == marked
-            colour = DARK["positions"] if strong else IDEAS["positions"]
-            ax.plot(place, value, "o", color=colour, ms=7 if strong else 4, zorder=4)
-            if strong:
-                ax.axvspan(place - 0.3, place + 0.3, color=PALE["positions"], lw=0)
-                text = f"{value:.2f}".replace("-", "−")
-                look = {"color": DARK["positions"], "weight": "bold", **MIDDLE}
-                ax.text(place, value + (0.55 if value < 0.5 else -0.55), text, **look)
+        for place, value in enumerate(table[:, column].tolist()):
+            draw_dot(ax, place, value, words[place] == marked)
         ax.axhline(0, color=LIGHT, lw=0.6, zorder=0)
         ax.set(ylim=(-1.45, 1.45), yticks=[-1, 0, 1], xlim=(-0.5, n - 0.3))
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -55,51 +47,62 @@ def waves(table, words, columns, marked):
     axes[-1, 0].set_xticks(range(n), words, size=11)
     for label in axes[-1, 0].get_xticklabels():
         label.set_weight("bold" if label.get_text() == marked else "normal")
-    places = [place for place in range(n) if words[place] == marked]
     dots = "; ".join(
-        f"position {place}: {', '.join(f'{float(table[place, c]):.2f}' for c in columns)}"
-        for place in places
+        f"position {i}: {', '.join(f'{float(table[i, c]):.2f}' for c in columns)}"
+        for i in range(n)
+        if words[i] == marked
     )
     figure.alternative = (
         f"{len(columns)} sine waves over the words {' '.join(words)}, a dot on each at "
-        f"every word. “{marked}” stands at {len(places)} places, and its dots differ: "
-        f"{dots}."
+        f"every word. The places of “{marked}” have different dots: {dots}."
     )
     return figure
+
+
+def draw_dot(ax, place, value, strong):
+    """A word's dot on a wave; a strong one with a field behind it and its number."""
+    colour = (DARK if strong else IDEAS)["positions"]
+    ax.plot(place, value, "o", color=colour, ms=7 if strong else 4, zorder=4)
+    if strong:
+        ax.axvspan(place - 0.3, place + 0.3, color=PALE["positions"], lw=0)
+        text = f"{value:.2f}".replace("-", "−")
+        beside = value + (0.55 if value < 0.5 else -0.55)
+        ax.text(place, beside, text, color=colour, weight="bold", **MIDDLE)
 
 
 def no_answers(target):
     """A place of the decoder in each row: what it may look at, and what it has to name."""
     reads, asked = ["begin", *target], [*target, "end"]
     n = len(reads)
-    figure, ax = canvas((-3.3, n + 3.4), (-n - 0.4, 1.5), 0.62)
+    figure, ax = canvas((-3.3, n + 3.4), (-n - 0.1, 1.5), 0.62)
     ax.text(-0.72, 0.45, "the place of", ha="right", color=GREY)
     ax.text((n - 1) / 2, 1.1, "may look at", ha="center", color=GREY)
     ax.text(n + 1.75, 0.45, "has to name", ha="center", color=GREY)
-    for column, word in enumerate(reads):
-        ax.text(column, 0.45, word, ha="center")
-    for row, (word, answer) in enumerate(zip(reads, asked)):
-        ax.text(-0.75, -row - 0.1, word, ha="right", va="center", weight="bold")
-        for column in range(n):
-            allowed = column <= row
-            look = {"fc": IDEAS["attention"] if allowed else "white", "ec": LIGHT}
-            corner = (column - 0.46, -row - 0.56)
-            ax.add_patch(Rectangle(corner, 0.92, 0.92, lw=0.8, **look))
-        if row + 1 < n:
-            corner = (row + 0.58, -row - 0.52)
-            ax.add_patch(
-                Rectangle(corner, 0.84, 0.84, fc="none", ec=WARNING, lw=1.8, zorder=5)
-            )
-            spot = (row + 1, -row - 0.1)
-            ax.text(*spot, "answer", color=WARNING, size=8.5, **MIDDLE)
-        arrow(ax, (n - 0.3, -row - 0.1), (n + 1.1, -row - 0.1), colour=GREY)
-        box(ax, (n + 1.3, -row - 0.4), (0.9, 0.6), answer, "embedding", weight="bold")
+    for place, word in enumerate(reads):
+        ax.text(place, 0.45, word, ha="center")
+        ax.text(-0.75, -place - 0.1, word, ha="right", va="center", weight="bold")
+        draw_looks(ax, place, n)
+        arrow(ax, (n - 0.3, -place - 0.1), (n + 1.1, -place - 0.1), colour=GREY)
+        corner = (n + 1.3, -place - 0.4)
+        box(ax, corner, (0.9, 0.6), asked[place], "embedding", weight="bold")
     seen = "; ".join(
         f"at {reads[i]} it may look at {', '.join(reads[: i + 1])} and has to name {asked[i]}"
         for i in range(n)
     )
     figure.alternative = f"A triangle of allowed looks. {seen}."
     return figure
+
+
+def draw_looks(ax, row, n):
+    """A row of `no_answers`: blue as far as one may look, then the answer in red."""
+    for column in range(n):
+        colour = IDEAS["attention"] if column <= row else "white"
+        look = {"fc": colour, "ec": LIGHT, "lw": 0.8}
+        ax.add_patch(Rectangle((column - 0.46, -row - 0.56), 0.92, 0.92, **look))
+    if row + 1 < n:
+        look = {"fc": "none", "ec": WARNING, "lw": 1.8, "zorder": 5}
+        ax.add_patch(Rectangle((row + 0.58, -row - 0.52), 0.84, 0.84, **look))
+        ax.text(row + 1, -row - 0.1, "answer", color=WARNING, size=8.5, **MIDDLE)
 
 
 def diagonal(losses, looks, answers, number):
@@ -112,36 +115,37 @@ def diagonal(losses, looks, answers, number):
     steps = list(looks)
     rows = [["loss"] * len(steps), [str(step) for step in steps]]
     axes = figure.subplot_mosaic(rows, height_ratios=[1, 1.25])
-    draw_loss(axes["loss"], losses, steps)
-    shown = None
-    for step in steps:
-        ax = axes[str(step)]
-        shown = ax.imshow(looks[step].tolist(), cmap=weights_map(), vmin=0, vmax=1)
-        ax.set_xticks(range(len(number)), number)
-        ax.set_yticks([])
-        ax.tick_params(length=0)
-        ax.spines[:].set(visible=True, color=LIGHT)
+    draw_loss(axes.pop("loss"), losses, steps)
+    for step, ax in zip(steps, axes.values()):
+        shown = draw_table(ax, looks[step], number)
         ax.set_title(f"after step {step} it writes", size=10, pad=22)
         write_answer(ax, answers[step], number[::-1])
-    first = axes[str(steps[0])]
     wanted = [f"{d} ({ordinal(i)})" for i, d in enumerate(reversed(number))]
+    first = axes[str(steps[0])]
     first.set_yticks(range(len(number)), wanted)
     first.set_ylabel("has to write")
-    for step in steps:
-        axes[str(step)].set_xlabel("looks at")
-    weights_bar(figure, [axes[str(step)] for step in steps], shown)
-    most = "; ".join(
-        f"after step {step} it writes {answers[step] or 'nothing'}, largest weight "
-        f"{float(looks[step].max()):.2f}"
-        for step in steps
+    weights_bar(figure, list(axes.values()), shown)
+    written = "; ".join(
+        f"after step {step} it writes {answers[step] or 'nothing'}" for step in steps
     )
     figure.alternative = (
         f"Above, the loss falls from {losses[0]:.1f} to {losses[-1]:.3f} in "
-        f"{len(losses)} steps. Below, where the model looks in {number}: {most}. At "
-        "first all weights are alike; at the end each place of the answer looks at the "
-        "digit that mirrors it, a diagonal from the lower left to the upper right."
+        f"{len(losses)} steps. Below, where the model looks in {number}: {written}. At "
+        "first all weights are alike; at the end each place of the answer looks most at "
+        "the digit that mirrors it, on a diagonal from lower left to upper right."
     )
     return figure
+
+
+def draw_table(ax, table, number):
+    """What the answer's places take from the digits of a number."""
+    shown = ax.imshow(table.tolist(), cmap=weights_map(), vmin=0, vmax=1)
+    ax.set_xticks(range(len(number)), number)
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    ax.spines[:].set(visible=True, color=LIGHT)
+    ax.set_xlabel("looks at")
+    return shown
 
 
 def draw_loss(ax, losses, steps):
@@ -155,7 +159,9 @@ def draw_loss(ax, losses, steps):
     for step in steps:
         ax.plot(step, losses[step - 1], "o", color=IDEAS["attention"], ms=7, zorder=4)
         look = {"color": DARK["attention"], "textcoords": "offset points", "size": 9.5}
-        ax.annotate(f"step {step}", (step, losses[step - 1]), (7, 5), **look)
+        inner = step not in (steps[0], steps[-1])
+        shift = {"xytext": (-8, -13), "ha": "right"} if inner else {"xytext": (7, 5)}
+        ax.annotate(f"step {step}", (step, losses[step - 1]), **shift, **look)
     ax.set(yscale="log", xlabel="step", ylabel="loss", xlim=(-5, count + 25))
     ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     ax.grid(axis="y")
