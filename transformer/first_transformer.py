@@ -99,7 +99,8 @@ class Attention(nn.Module):
         k = self.split(self.W_K(seen))
         v = self.split(self.W_V(seen))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
-        scores = scores.masked_fill(~mask, -1e9)  # mask: True where it may look
+        lowest = torch.finfo(scores.dtype).min  # the most negative number there is
+        scores = scores.masked_fill(~mask, lowest)  # mask: True where it may look
         weights = scores.softmax(dim=-1).masked_fill(~mask, 0)
         self.weights = weights  # kept for the pictures below
         return self.W_O((weights @ v).transpose(1, 2).flatten(2))
