@@ -40,7 +40,7 @@ MISTAKES = {
         "split_heads(x @ W_Q, h)",
         "(x @ W_Q).unflatten(-1, (-1, h)).movedim(-1, 1)",
     ),
-    "masks": (".tril()", ".triu()"),
+    "backwards": ("20 * ", ""),
     "adamw": ("rate * decay * p", "decay * p"),
     "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
     "key_for": ("rows[back]", "rows[0]"),

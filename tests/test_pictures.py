@@ -43,6 +43,11 @@ SECOND_EDITION = [
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
 PICTURES = {
+    "waves": lambda: views.waves(sinusoids(4, 16), ["a", "b", "a", "c"], (0, 8), "a"),
+    "no_answers": lambda: views.no_answers(["4", "1"]),
+    "diagonal": lambda: views.diagonal(
+        [5.0, 0.1], {1: EYE / 4, 2: EYE.flip(1)}, {1: "", 2: "413"}, "314 "
+    ),
     "patients": lambda: views.patients({"A": [2.0] * 30, "B": [1.0] * 30}),
     "charts": lambda: views.charts(
         {"healthy": {"loss": 0.2, "silent": 0}, "Ben": {"loss": 1.8, "silent": 24}},

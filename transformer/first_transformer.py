@@ -9,11 +9,11 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/00_first_transformer.ipynb)
 #
-# *The whole paper on one page. Reading takes about 25 minutes, running half a minute. You need Python and a little torch.*
+# *The whole paper on one page. Reading takes about 20 minutes, running half a minute. You need Python and a little torch.*
 #
-# *The cat lost its ball.* Put that into German and you come to a fork at "its": it must be *ihren* if the owner's noun is feminine, as *Katze* is, and *seinen* if it is masculine, as *Hund*, the dog, is. Nothing in the word "its" tells which. Whoever translates it has to look back and find out who lost the ball.
+# *The cat lost its ball.* Put that into German and you come to a fork at "its": it must be *ihren* if the owner's noun is feminine, as *Katze*, the cat, is, and *seinen* if it is masculine, as *Hund*, the dog, is. Nothing in the word "its" tells which. Whoever translates it has to look back and find out who lost the ball.
 #
-# On this page you write, in about a hundred lines, a machine that does so: the Transformer of "Attention Is All You Need". First you train it on a task that anybody can check, writing numbers backwards, and watch it find out where to look. Then you load other weights into the same lines, they translate, and we ask them about the cat.
+# How does a machine know where to look? On this page you write one that does, in about a hundred lines: the Transformer of "Attention Is All You Need". First we make one word look by hand. Then you train a small model to write numbers backwards, and watch it find out where to look. In the end you load other weights into the same lines, and ask them about the cat.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -33,33 +33,21 @@ import torch.nn.functional as F
 from torch import nn
 
 # %% [markdown]
-# ## Two stacks
+# ## "Its" asks, and takes home what fits
 #
-# A Transformer turns one sequence into another, for example an English sentence into a German one. A word, or a digit, is a *token*, and for each token the model holds a vector of `d_model` numbers. Models before it read a sentence word by word, and handed one state from each word to the next. Here every token has a vector of its own all the way up, and reads directly what it needs from the others.
+# A model sees *tokens*: words, pieces of words, or digits. For each token it holds a vector, a list of numbers. Attention is how one token's vector gets something from the others. Each token makes three things from its vector: a **query**, which says what it is looking for, a **key**, a label that says what it has to offer, and a **value**, which is what it gives.
+#
+# Let us choose them for five words. Queries and keys hold two numbers, one for "somebody" and one for "a deed". "Its" asks loudly for somebody. The cat is labelled as somebody, the ball only half as much. Before you look: what will "its" take home?
 
 # %% tags=["active-ipynb"]
 # from transformer import views
 #
-# torch.manual_seed(0)
 # torch.set_num_threads(1)  # tensors this small gain nothing from a second core
-# views.two_stacks()
-
-# %% [markdown]
-# *Follow the thick lines upwards: the encoder at the left reads the source and leaves its result, the memory, from which every layer of the decoder reads while it writes the target.*
-#
-# Blue is *attention*, the only place where tokens meet. *Self*-attention looks within one sequence, *causal* only back, and *cross*-attention from the target at the source. Orange is a small *feed-forward* network that takes each token by itself. Each box reads from the thick line and adds to it. We build the picture from the small to the large, and begin with blue.
-
-# %% [markdown]
-# ## Attention: a word asks, and takes what fits
-#
-# Each token has a question, its *query*. Each token that it may look at has a *key*, a label that says what it has to offer, and a *value*, which is what it gives. Suppose that our words ask and offer two kinds of thing, somebody and a deed. "Its" asks loudly for somebody; the cat is labelled as somebody. Before you look: what will "its" take home?
-
-# %% tags=["active-ipynb"]
 # words = ["the", "cat", "lost", "its", "ball"]
-# x = torch.eye(5)  # a vector for each word, with a 1 in a place of its own
+# x = torch.eye(5)  # a 1 in a place of its own: row i of each matrix is what word i gets
 # # fmt: off
 # #              somebody, a deed
-# W_Q = torch.tensor([[0.0, 0], [0, 2], [2, 0], [4, 0], [0, 1]])  # what each word asks for
+# W_Q = torch.tensor([[0.0, 0], [0, 2], [2, 0], [4, 0], [0, 1]])  # what it asks for
 # W_K = torch.tensor([[0.0, 0], [2, 0], [0, 2], [0, 0], [1, 0]])  # what it is labelled as
 # #                 cat, losing, ball
 # W_V = torch.tensor([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1]])  # what it gives
@@ -68,33 +56,32 @@ from torch import nn
 # views.one_word(words, x, W_Q, W_K, W_V, "its", asks=("somebody", "a deed"), gives=gives)
 
 # %% [markdown]
-# *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value.* (Choose another word and see what it takes.)
+# *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value.* (Choose another word, or type the words in another order.)
 #
-# Here is the same in code. The query of "its" is compared with each key by their inner product. Softmax turns the products into positive weights that add up to 1, and what the word takes home is the weighted mean of the values.
+# There are three steps. The **score** of a word is the inner product of the query with its key, divided by the root of their width, here $\sqrt 2$ ([chapter 4](04_attention.ipynb) says why): for the cat $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. In code, for all five words at once:
 
 # %% tags=["active-ipynb"]
-# q, K, V = x[3] @ W_Q, x @ W_K, x @ W_V  # "its" is word 3, counted from 0
-# scores = K @ q / math.sqrt(2)  # one inner product for each word
-# weights = scores.softmax(dim=0)
-# for word, score, weight in zip(words, scores, weights):
-#     print(f"{word:4}  score {score:.2f}  weight {weight:.3f}")
-# print("it takes home", weights @ V)
+# Q, K, V = x @ W_Q, x @ W_K, x @ W_V
+# scores = Q @ K.T / math.sqrt(2)  # (5, 5): in row i what word i asks of each word
+# weights = scores.softmax(dim=1)  # each row adds up to 1
+# its = 3  # its place, counted from 0
+# print("weights:   ", [round(weight, 3) for weight in weights[its].tolist()])
+# print("takes home:", [round(number, 3) for number in (weights @ V)[its].tolist()])
 
 # %% [markdown]
-# With a query in each row of a matrix $Q$, and keys and values in the rows of $K$ and $V$, the same is done for all words at once:
+# As the paper writes it:
 #
 # $$\mathrm{Attention}(Q, K, V) = \mathrm{softmax}\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
 #
-# The scores are divided by $\sqrt{d_k}$, the root of the width of a key, here of 2; [chapter 4](04_attention.ipynb) says why.
-#
-# Here we made up the three matrices. A Transformer learns them. It runs several attentions side by side, its *heads*, so that a word can ask several questions at once, and a last matrix `W_O` mixes their answers. A mask says who may be looked at: a forbidden score becomes a weight of 0.
-#
-# Shapes are in the comments: `B` sentences in a batch, `S` tokens in a source, `T` in a target, `V` different tokens.
+# A Transformer learns the three matrices that we made up, and adds two things. Several attentions, its *heads*, run side by side, so that a word can ask several questions; a last matrix `W_O` mixes what they bring. And a *mask* says who may be looked at: a forbidden score is made hugely negative, so that its weight is 0.
 
 
 # %%
 class Attention(nn.Module):
-    """Each token of x (B, T, d_model) looks at those of seen (B, S, d_model)."""
+    """Each token of x (B, T, d_model) looks at those of seen (B, S, d_model).
+
+    B sentences, T tokens that look, S tokens that are seen, h heads of width d_k.
+    """
 
     def __init__(self, d_model, h):
         super().__init__()
@@ -112,25 +99,43 @@ class Attention(nn.Module):
         k = self.split(self.W_K(seen))
         v = self.split(self.W_V(seen))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
-        # mask: True where a token may look, (T, S) or (B, 1, 1, S)
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        lowest = torch.finfo(scores.dtype).min  # the most negative number there is
+        scores = scores.masked_fill(~mask, lowest)  # mask: True where it may look
         weights = scores.softmax(dim=-1).masked_fill(~mask, 0)
         self.weights = weights  # kept for the pictures below
         return self.W_O((weights @ v).transpose(1, 2).flatten(2))
 
 
+# %% [markdown]
+# ## Attention forgets the order, so we write it into the vectors
+#
+# Shuffle the five words. Every query still meets the same keys, so "its" takes home exactly what it did. To attention alone a sentence is a heap of words, and a dog that saw a cat is a cat that saw a dog.
+#
+# So each token's place has to be in its vector. The paper *adds* a pattern of sines and cosines, from fast waves to slow ones, which is different at every position.
+
+
+# %%
+def sinusoids(n, d_model):
+    """A row for each of n positions: (n, d_model)."""
+    rates = 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(n)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
 # %% tags=["active-ipynb"]
-# attention = Attention(d_model=8, h=2)
-# tokens = torch.randn(1, 4, 8)
-# output = attention(tokens, tokens, torch.ones(4, 4, dtype=torch.bool))
-# assert output.shape == (1, 4, 8)
-# assert torch.allclose(attention.weights.sum(dim=-1), torch.ones(1, 2, 4))
-# print("each token gets a vector back, and its weights add up to 1 in both heads")
+# sentence = ["the", "cat", "that", "saw", "the", "dog", "lost", "its", "ball"]
+# views.waves(sinusoids(9, 64), sentence, columns=(0, 8, 16), marked="the")
 
 # %% [markdown]
-# ## A network for each token
+# *Read downwards: the three dots below each other are three of the 64 numbers that a position adds. Both "the" have the same word vector; their dots make the two differ.*
 #
-# Attention fetches. After it comes a small network with one hidden layer of `d_ff` numbers, in which each token works by itself on what it has ([chapter 5](05_feed_forward.ipynb)).
+# Now a query can ask for a place, too: "who is one before me?" Why waves, and what else would do, is [chapter 7](07_positions.ipynb).
+#
+# ## Each token thinks by itself, and adds what it finds
+#
+# Attention fetches and blends. After it a small *feed-forward* network with one hidden layer works on each token by itself, and makes something new of what was fetched ([chapter 5](05_feed_forward.ipynb)).
+#
+# What either of them finds is *added* to the token's vector, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. [Chapter 3](03_stacks.ipynb) strikes out `x +` and watches everything fail.
 
 
 # %%
@@ -146,26 +151,6 @@ class FeedForward(nn.Module):
         return self.W_2(self.W_1(x).relu())
 
 
-# %% [markdown]
-# Why is it needed? Given its weights, attention only multiplies by matrices and adds, and no such sum turns both $-3$ into 3 and $2$ into 2. Two hidden units are enough to drop the sign of a number: one lets the positive numbers through, the other the negative ones turned round, and the output adds the two.
-
-# %% tags=["active-ipynb"]
-# network = FeedForward(d_model=1, d_ff=2)
-# with torch.no_grad():
-#     network.W_1.weight.copy_(torch.tensor([[1.0], [-1.0]]))
-#     network.W_2.weight.fill_(1.0)
-#     network.W_1.bias.zero_()
-#     network.W_2.bias.zero_()
-#     print("-3 becomes", network(torch.tensor([-3.0])).item())
-#     print(" 2 becomes", network(torch.tensor([2.0])).item())
-
-# %% [markdown]
-# ## Layers
-#
-# An encoder layer is attention and then this network. What either of them finds is not put in place of a token's vector but *added* to it, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. (Strike out `x +` below, and nothing works any more; [chapter 3](03_stacks.ipynb) finds out why. Dropout sets a share `P_drop` of the numbers to zero while training, see [chapter 13](13_regularization.ipynb).)
-
-
-# %%
 class LayerNorm(nn.Module):
     """Each vector gets mean 0 and variance 1, then learned ones: (B, T, d_model)."""
 
@@ -184,23 +169,24 @@ class Residual(nn.Module):
     def __init__(self, d_model, P_drop):
         super().__init__()
         self.norm = LayerNorm(d_model)
-        self.dropout = nn.Dropout(P_drop)
+        self.dropout = nn.Dropout(P_drop)  # zeros at random in training: chapter 13
 
     def forward(self, x, sublayer):
         return self.norm(x + self.dropout(sublayer(x)))
 
 
 # %% [markdown]
-# Brought back to a standard size means, for example, that a vector and one five times as long leave the norm alike:
+# ## Two stacks: one reads, one writes
+#
+# Attention and network make a *layer*, and layers make a stack. A Transformer has two. The **encoder** reads the source, for example an English sentence. The **decoder** writes the target, the German one, and looks at the source meanwhile.
 
 # %% tags=["active-ipynb"]
-# short = torch.tensor([1.0, 2.0, 3.0, 6.0])
-# for vector in (short, 5 * short):
-#     normed = [round(number, 2) for number in LayerNorm(4)(vector).tolist()]
-#     print(vector.tolist(), "->", normed)
+# views.two_stacks()
 
 # %% [markdown]
-# Now the encoder layer can be written down. Tokens look at each other, and then each of them passes the network:
+# *Follow the thick lines upwards: the encoder leaves its result, the memory, from which every layer of the decoder reads while it writes.*
+#
+# Each token has a thick line of its own, all the way up; every box reads from it and adds to it. Only in the blue boxes do tokens meet. In *self-attention* the tokens of one sequence look at each other. In *cross-attention* the queries come from the target, and keys and values from the memory.
 
 
 # %%
@@ -218,11 +204,6 @@ class EncoderLayer(nn.Module):
         return self.residuals[1](x, self.feed_forward)
 
 
-# %% [markdown]
-# A decoder layer has a second attention between the two, which looks at the memory.
-
-
-# %%
 class DecoderLayer(nn.Module):
     """Tokens (B, T, d_model) look back, then at memory (B, S, d_model)."""
 
@@ -239,11 +220,6 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x, self.feed_forward)
 
 
-# %% [markdown]
-# Several such layers on top of each other are a stack. All of them get the same masks, and in the decoder the same memory; together they are the `context`.
-
-
-# %%
 class Stack(nn.Module):
     """Layers, one after the other: x (B, T, d_model) -> the same shape."""
 
@@ -258,42 +234,27 @@ class Stack(nn.Module):
 
 
 # %% [markdown]
-# ## Positions
+# ## The decoder must not see the answer
 #
-# Attention finds the cat wherever it is, and so it does not know where that is. Yet the order of words matters, and of digits even more. So a pattern of sines and cosines, a different one for each position, is added to the vectors ([chapter 7](07_positions.ipynb)).
-
-
-# %%
-def sinusoids(n, d_model):
-    """A row for each of n positions: (n, d_model)."""
-    rates = 10_000 ** (-torch.arange(0, d_model, 2) / d_model)
-    angles = torch.arange(n)[:, None] * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
-
+# In training the decoder reads the whole target at once, and at each place it has to name the *next* token. Say it is to write 3159 backwards. Without a mask, where would it look? One place to the right, where the answer is. It could copy instead of learning, and when it writes by itself, that place is empty. So its self-attention is *causal*: a token may look at itself and at what comes before it.
 
 # %% tags=["active-ipynb"]
-# from transformer.views import plotting
-#
-# labels = ("place in the vector", "position in the sentence", "added")
-# ax = plotting.heatmap(sinusoids(10, 24), range(24), range(10), labels=labels)
-# views.picture(
-#     ax, "Patterns of ten positions: fast waves at the left, slow ones at the right."
-# )
+# views.no_answers(["9", "5", "1", "3"])
 
 # %% [markdown]
-# *Each row is the pattern of one position: its left part changes from row to row, its right part slowly, and no two rows are alike.*
-
-# %% [markdown]
-# ## The model
+# *Read along a row: the decoder may look at the blue squares; the first hidden one, in red, holds the token that it has to name.*
 #
-# Now everything comes together. One matrix holds a vector for each token of the vocabulary. It turns tokens into vectors at the bottom, and at the top the same matrix compares the decoder's vectors with those of all tokens, which gives each token a score ([chapter 6](06_embeddings.ipynb)).
+# A second mask hides padding, token 0, with which the shorter sources of a batch are filled up.
 #
-# In training the decoder gets the whole target at once, and has to name the *next* token at each place. So its mask is a triangle: each token may look at itself and at what comes before it, and not at the answer. Another mask hides the padding, token 0, with which the shorter sources of a batch are filled up.
+# At the bottom a matrix with a row for each token of the vocabulary turns tokens into vectors. At the top every vector of the decoder is compared with the same rows, which gives each token a score ([chapter 6](06_embeddings.ipynb)).
 
 
 # %%
 class Transformer(nn.Module):
-    """Tokens of source (B, S), target (B, T) -> scores (B, T, V) of what comes next."""
+    """Tokens of source (B, S), target (B, T) -> scores (B, T, V) of what comes next.
+
+    V tokens in the vocabulary, N layers on each side.
+    """
 
     def __init__(self, V, d_model=512, d_ff=2048, h=8, N=6, P_drop=0.1):
         super().__init__()
@@ -321,40 +282,32 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# Do the masks keep their promise? Change one token and see which of the decoder's places notice it:
+# Does the mask keep its promise? Change the third token of a target, at place 2. At which of the four places will the scores move?
 
 # %% tags=["active-ipynb"]
+# torch.manual_seed(0)
 # toy = Transformer(V=13, d_model=16, d_ff=32, h=2, N=2, P_drop=0.0)
-# source, target = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 7, 6, 5]])
-# before = toy(source, target)
-# third, padded = torch.tensor([[1, 7, 9, 5]]), torch.tensor([[5, 6, 7, 0]])
-# for change, after in {
-#     "the third token of the target": toy(source, third),
-#     "the second token of the source": toy(torch.tensor([[5, 9, 7]]), target),
-#     "padding after the source": toy(padded, target),
-# }.items():
-#     moved = (after - before).abs().amax(dim=-1)[0] > 1e-5
-#     print(f"{change:30} is noticed at places", [i for i in range(4) if moved[i]])
+# source = torch.tensor([[5, 6, 7]])
+# before = toy(source, torch.tensor([[1, 7, 6, 5]]))
+# after = toy(source, torch.tensor([[1, 7, 9, 5]]))
+# moved = (after - before).abs().amax(dim=-1)[0] > 1e-5
+# print("places that notice:", [place for place in range(4) if moved[place]])
+# assert moved.tolist() == [False, False, True, True]
 
 # %% [markdown]
-# A token of the target is noticed only from its own place on (they count from 0). A token of the source is noticed everywhere, and padding nowhere.
+# Only from its own place on. That is a complete Transformer; with its default sizes it is the paper's base model ([chapter 8](08_model.ipynb) counts its parameters).
 #
-# That is a complete Transformer. With its default sizes it is the paper's base model, whose 65 million parameters we come near to ([chapter 8](08_model.ipynb) looks for the difference):
-
-# %% tags=["active-ipynb"]
-# with torch.device("meta"):  # shapes only, no numbers
-#     base = Transformer(V=37_000)
-# print(f"{sum(p.numel() for p in base.parameters()) / 1e6:.1f} million parameters")
-
-# %% [markdown]
-# ## Something to learn
+# ## Nobody tells it where to look
 #
-# The task is to write a number backwards, a translation that everybody can check. Token 0 fills up short rows, 1 begins a target, 2 ends it, and 3 to 12 are the digits 0 to 9.
+# Writing a number backwards is a translation that everybody can check.
 
 
 # %%
 def examples(n, longest=8):
-    """n numbers of 4 to 8 digits (n, 8), and each backwards with its marks (n, 10)."""
+    """n numbers of 4 to 8 digits (n, 8), and each backwards with its marks (n, 10).
+
+    Tokens: 0 is padding, 1 begins a target, 2 ends it, 3 to 12 are the digits 0 to 9.
+    """
     source = torch.zeros(n, longest, dtype=torch.long)
     target = torch.zeros(n, longest + 2, dtype=torch.long)
     for i, length in enumerate(torch.randint(4, longest + 1, (n,)).tolist()):
@@ -375,15 +328,8 @@ def shown(tokens):
     return text
 
 
-# %% tags=["active-ipynb"]
-# source, target = examples(3)
-# for s, t in zip(source, target):
-#     print(f"{shown(s):>8}  ->  {shown(t):8}   target's tokens:", t.tolist())
-
 # %% [markdown]
-# ## Writing
-#
-# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again, `longest` times. This is greedy decoding; [chapter 15](15_decoding.ipynb) does it better and faster.
+# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers a step: the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the logarithm of the probability of the right token. ([Chapter 12](12_optimizer.ipynb) explains the learning rate, [chapter 14](14_training.ipynb) the whole loop.)
 
 
 # %%
@@ -397,13 +343,6 @@ def write(model, source, longest):
     return target
 
 
-# %% [markdown]
-# ## Training
-#
-# A step of training shows the model 64 numbers. The target goes in without its last token, and the scores are compared with the target without its first: after each token the model has to name the next. The loss is minus the logarithm of the probability that it gave to the right token. The learning rate rises for 100 steps and falls afterwards ([chapter 12](12_optimizer.ipynb)), by the paper's formula times 0.3, because at full height it would be too much for so narrow a model. [Chapter 14](14_training.ipynb) has the complete loop, with what is left out here.
-
-
-# %%
 def train_step(model, optimizer, step, warmup=100):
     """One update of the model on 64 new numbers; the loss."""
     rate = 0.3 * model.d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
@@ -420,92 +359,63 @@ def train_step(model, optimizer, step, warmup=100):
 
 
 # %% [markdown]
-# Our model is small: two layers on each side, vectors of 64 numbers, four heads. Along the way we ask it for one and the same number, and keep the weights with which the decoder's last layer looks at the source (the mean of its four heads).
+# At four steps of the training we ask a small model to write 31415926 backwards, and draw how much each place of its answer takes from each digit of the source. Where should the dark squares be, once it can do it?
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(4)  # of five starts, the one whose jumps are the middle ones
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
 # optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 # number = torch.tensor([[int(digit) + 3 for digit in "31415926"]])
-# losses, looks = [], {}
+# losses, looks, answers = [], {}, {}
 # for step in range(1, 401):
 #     losses.append(train_step(model, optimizer, step))
-#     if step in (1, 100, 150, 200, 400):
-#         answer = write(model, number, longest=9)
-#         # of the last pass of `write`: nine tokens look at eight digits
-#         weights = (
-#             model.decoder.layers[-1].cross_attention.weights[0].mean(dim=0)
-#         )  # (9, 8)
-#         looks[step] = weights[:8]
-#         text = shown(answer[0]) or "(nothing)"
-#         print(f"step {step:3}  loss {losses[-1]:.3f}  31415926 -> {text}")
-
-# %% tags=["active-ipynb"]
-# curves = {"loss": losses, "guessing": [math.log(11)] * 400}
-# ax = plotting.lines(range(1, 401), curves, "step", "loss (nats per token)", log="y")
-# views.picture(ax, "The loss falls to guessing, rests there, and then falls far below.")
+#     if step in (1, 100, 150, 400):
+#         answers[step] = shown(write(model, number, longest=9)[0])
+#         weights = model.decoder.layers[-1].cross_attention.weights  # (1, 4, 9, 8)
+#         looks[step] = weights[0].mean(dim=0)[:8]  # mean of four heads
+# views.diagonal(losses, looks, answers, "31415926")
 
 # %% [markdown]
-# *Compare the two lines: the model soon knows how to guess, rests there for a while, and then falls far below. On the way it jumps up and recovers, as it did from each of five starts.*
+# *Follow the four blue dots along the loss, and the four tables below them: as the loss falls, the weights gather on a diagonal, and the wrong digits (red) disappear.*
 #
-# At the height of the dashed line it has learned that a digit comes next or the end, and nothing about which; one of eleven tokens costs $\ln 11 = 2.4$. Then something happens. What does it look at meanwhile? In the next pictures each row is a place of the answer, with the digit that is right there, and each column a digit of the source. The darker a square, the more this place takes from this digit. Where should the dark squares be, once the model can do it?
-
-# %% tags=["active-ipynb"]
-# digits = list("31415926")
-# places = ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th")
-# rows = [f"writes {digit} ({place})" for digit, place in zip(reversed(digits), places)]
-# panels = [
-#     (f"after step {step}", looks[step], digits, rows) for step in (1, 100, 150, 400)
-# ]
-# labels = ("digit of the source", "", "weight")
-# options = dict(across=2, width=3.2, height=2.8, largest=1.0, labels=labels)
-# axes = plotting.heatmaps(panels, **options)
-# views.picture(axes, "Weights after four steps: at first all alike, then a diagonal.")
-
-# %% [markdown]
-# *Watch the diagonal form: to write the first digit the decoder comes to look at the last one of the source, then at the one before it, and so on.*
+# On the dashed line it has learned only that a digit or the end comes next; one of eleven tokens costs $\ln 11 = 2.4$. Then the diagonal forms. After step 150 it is still blurred: most places share their weight with a neighbour, and the answer has mistakes. (The loss jumps and recovers, as it did from each of five starts.)
 #
 # Nobody told it to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
-# After step 150 the diagonal is there, but blurred: most digits still share their weight with a neighbour, and the answer has mistakes. The last 250 steps make it sharp.
-#
-# Has the model learned the task, or its examples by heart? It has seen 25,600 numbers, and there are a hundred million of eight digits. So we ask for new numbers of eight digits.
+# Or has it learned its examples by heart? It has seen 25,600 numbers, and there are a hundred million of eight digits. So we ask for new ones.
 
 # %% tags=["active-ipynb"]
 # source, target = examples(2500)
 # long = source[:, 7] > 0  # eight digits
 # source, target = source[long][:400], target[long][:400]
-# answers = write(model, source, longest=9)
-# right = sum(shown(a) == shown(t) for a, t in zip(answers, target))
+# written = write(model, source, longest=9)
+# right = sum(shown(w) == shown(t) for w, t in zip(written, target))
 # print(f"{right} of {len(source)} new numbers come out exactly backwards")
 # assert right > 0.9 * len(source)
 
 # %% [markdown]
 # ## The same lines translate
 #
-# This book ships with weights of a model of this very kind, which learned from sentences of a small made-up English grammar and their German translations ([chapter 16](16_translation.ipynb)). Its tokens are words and pieces of words. Its parameters have the same names as ours, so they can be put into the class above.
+# This book ships with the weights of such a model, which learned from sentences of a small made-up English grammar and their German translations. Its parameters have the names of ours, so they fit into your class, and your class must give the package's scores.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
 #
 # package, tokenizer = load()
 # c = package.config
-# assert (c.pad_id, c.bos_id) == (0, 1)
-# model = Transformer(c.vocab_size, c.d_model, c.d_ff, c.h, c.N, c.P_drop).eval()
-# weights = dict(package.named_parameters())
-# model.load_state_dict(weights)
-# print(f"{len(weights)} tensors fit")
-
-# %% [markdown]
-# Our lines and the tested package must now say the same:
-
-# %% tags=["active-ipynb"]
+# translator = Transformer(c.vocab_size, c.d_model, c.d_ff, c.h, c.N, c.P_drop).eval()
+# translator.load_state_dict(dict(package.named_parameters()))
+#
 # source = torch.tensor([tokenizer.encode("The cat has lost its ball.") + [c.eos_id]])
 # target = torch.tensor([[c.bos_id, *tokenizer.encode("Die Katze")]])
 # with torch.no_grad():
-#     difference = (model(source, target) - package(source, target)).abs().max().item()
-# assert difference < 1e-4
-# print("our scores equal the package's")
+#     assert torch.allclose(
+#         translator(source, target), package(source, target), atol=1e-4
+#     )
+# print("the weights fit, and your scores are the package's")
+
+# %% [markdown]
+# Who lost the ball? In which of these five would *you* have to think?
 
 # %% tags=["active-ipynb"]
 # sentences = [
@@ -518,123 +428,112 @@ def train_step(model, optimizer, step, warmup=100):
 # german = []
 # for sentence in sentences:
 #     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
-#     tokens = write(model, source, longest=20)[0, 1:].tolist()
+#     tokens = write(translator, source, longest=20)[0, 1:].tolist()
 #     german.append(tokenizer.decode(tokens[: tokens.index(c.eos_id)]))
-#     print(f"{sentence:45} {german[-1]}")
+#     print(f"{sentence:42}{german[-1]}")
 
 # %% [markdown]
-# The cat gets *ihren* and the dog *seinen*. Is it the nearest noun that counts? In the third sentence the dog is nearer, and the cat is still the owner. Is it the first noun? In the fourth the lady comes first, and the dog gets *seinen*; but a lady is no "it", so perhaps the model takes the first animal. The last sentence speaks for that: it most likely means that the dog lost its own ball, and the model writes *ihren*. So it does not always find the owner.
+# The cat gets *ihren* and the dog *seinen*. It is not the nearest noun that counts: in the third sentence the dog is nearer, and the cat is still the owner. Nor is it the first noun: in the fourth the lady comes first, and the dog gets *seinen*. But in the last sentence, where the dog most likely lost its own ball, the model writes *ihren*. It does not always find the owner.
 #
-# Where does it look? Here is one head of your own class, the third one in the encoder's first layer, at the word "its", in the second, the third and the last sentence.
+# ## Is the look the reason?
+#
+# Where does "its" look? Here is the third head of the encoder's first layer.
 
 # %% tags=["active-ipynb"]
-# from types import SimpleNamespace
+# from transformer import attention_maps, edit, translate
 #
-# maps = []
-# for sentence in (sentences[1], sentences[2], sentences[4]):
-#     ids = tokenizer.encode(sentence) + [c.eos_id]
-#     source, begin = torch.tensor([ids]), torch.tensor([[c.bos_id]])
-#     with torch.no_grad():
-#         model(source, begin)
-#     weights = model.encoder.layers[0].self_attention.weights  # (1, h, S, S)
-#     pieces = [tokenizer.decode([i]) for i in ids]
-#     maps.append(SimpleNamespace(source=pieces, encoder=weights))
+# asked = [1, 2, 4]  # the second, the third and the last sentence
+# pairs = [(sentences[i], german[i]) for i in asked]
+# maps = attention_maps(package, tokenizer, pairs)
 # marks = [
 #     ("seinen", "right: the dog's", True),
 #     ("ihren", "right: the cat's", True),
 #     ("ihren", "wrong: the cat's", False),
 # ]
-# shown_german = [german[1], german[2], german[4]]
+# shown_german = [german[i] for i in asked]
 # views.looks(maps, "its", layer=0, head=2, german=shown_german, marks=marks)
 
 # %% [markdown]
 # *Thicker arcs are larger weights. Above, "its" looks at the owner; in the last sentence it looks at the cat, and the owner is the dog.*
 #
-# Nobody told it to look there, either. But is the look the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it. The package's `edit` lets you change any number inside a running model, here the row of weights with which "its" looks around:
+# It is the look that we made up at the beginning, and nobody made this one up. But is it the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it: the package's `edit` changes any number inside a running model, here the row of weights with which "its" looks around. What will the last sentence become?
 
 # %% tags=["active-ipynb"]
-# from transformer import edit, translate
-#
-# sentence = sentences[4]
-# pieces = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
-#
-#
 # def look_at_the_dog(weights):  # (B, h, S, S)
-#     weights[:, 2, pieces.index("its")] = 0.0  # 2: the third head
-#     weights[:, 2, pieces.index("its"), pieces.index("dog")] = 1.0
+#     weights[:, 2, its] = 0.0  # 2: the third head
+#     weights[:, 2, its, dog] = 1.0
 #     return weights
 #
 #
+# sentence = sentences[4]
+# pieces = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
+# its, dog = pieces.index("its"), pieces.index("dog")
 # print("left alone:", *translate(package, tokenizer, [sentence]))
 # with edit(package, {"encoder.0.self_attention.weights": look_at_the_dog}):
 #     print("turned:    ", *translate(package, tokenizer, [sentence]))
 
 # %% [markdown]
-# One row of one head was changed, nothing else, and the wrong translation became right. So the look is a cause: you have found a place in a Transformer where a decision is made, and you have made it decide differently. [Chapter 19](19_visualization.ipynb) asks how general that is, and where the decision goes from there. On the live page you can turn every head by hand:
+# One row of one head was changed, nothing else, and the wrong translation became right. So the look is a cause: you have found where a Transformer decides about "its", and made it decide differently. [Chapter 19](19_visualization.ipynb) asks how general that is. On the live page you can turn every head (in your own session: `from transformer import view`, then `view(package, tokenizer, "The cat lost its ball.")`):
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
 #
-# In a session of your own the page opens with `from transformer import view` and `view(package, tokenizer, "The cat lost its ball.")`.
-#
 # ## What to keep
 #
-# - A Transformer keeps one vector for each token, to which attention and small networks add, layer by layer; what the encoder has made of the source is read by every layer of the decoder.
-# - Attention is a weighted mean of values, and the weights come from comparing a word's query with the others' keys.
+# - Attention compares a token's query with the keys of others, and blends their values by what fits; a mask forbids looks, and positions, added to the vectors, give the order.
+# - A Transformer keeps a vector for each token, to which attention and small networks add, layer by layer; every layer of the decoder reads what the encoder has made of the source.
 # - Nobody tells a head where to look: it is learned from which next token is right.
 #
 # ## Exercises
 #
-# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its five scores, then the weights, and use $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. To check, change the `3` in `q = x[3] @ W_Q` to a 2.
+# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its scores, then the weights, with $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. And what does it take home under a causal mask? (To check the first, set `its = 2` in the cell below the picture.)
 #
 # <details><summary>Answer</summary>
 #
-# The inner products with the keys are 4 for the cat, 2 for the ball and 0 for the other three. Divided by $\sqrt 2$ they are 2.83, 1.41 and 0. Softmax takes $e$ to these powers, 17, 4 and three times 1, and divides by their sum, 24. So the weights are 17/24 for the cat, 4/24 for the ball and 1/24 for each of the others. The values add up to 0.71 cat, 0.17 ball and 0.04 losing: who has lost something and, faintly, what.
+# The scores are $4/\sqrt 2 = 2.83$ for the cat, $2/\sqrt 2 = 1.41$ for the ball and 0 for the others. $e$ to these powers is 17, 4 and three times 1, together 24. So it takes home 17/24 = 0.71 cat, 4/24 = 0.17 ball and 1/24 = 0.04 losing. The mask hides "its" and "ball". What is left, 1, 17 and 1, adds up to 19: now it is 0.89 cat, 0.05 losing and no ball. A forbidden word's share goes to the others.
 # </details>
 #
-# **2. In code.** Replace `...` by your own lines and run the cell; it says what is wrong, or "right". Write the two masks of a batch: which source tokens are real, and for the target, who may look at whom, when the
-# padding (token 0) of the target may not be looked at either.
+# **2. In code.** Write the diagonal yourself: a head that turns a number of `n` digits round. The vector of a digit has `n + 10` numbers, a 1 at its place and a 1 at its digit; for example "20" is (1, 0 | 0, 0, 1, 0, ...) and (0, 1 | 1, 0, 0, 0, ...). Place `i` must give at least 0.99 of its weight to the place that mirrors it, and take home its digit. The cell says what is wrong, or "right".
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.first_transformer import check_masks
+# from transformer.teaching.exercises.first_transformer import check_backwards
 #
 #
-# def masks(source, target):
-#     """Tokens (B, S), (B, T) -> True where one may look: (B, 1, 1, S), (B, 1, T, T)"""
+# def backwards(n):
+#     """W_Q and W_K (n + 10, n), W_V (n + 10, 10)."""
 #     ...
 #
 #
-# check_masks(masks)
+# check_backwards(backwards)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def masks(source, target):
-#     T = target.shape[1]
-#     of_source = (source != 0)[:, None, None, :]
-#     triangle = torch.ones(T, T, dtype=torch.bool).tril()
-#     of_target = triangle & (target != 0)[:, None, None, :]
-#     return of_source, of_target
+# def backwards(n):
+#     W_Q, W_K, W_V = torch.zeros(n + 10, n), torch.zeros(n + 10, n), torch.zeros(n + 10, 10)
+#     W_Q[:n] = 20 * torch.eye(n).flip(0)  # place i asks, loudly, for place n - 1 - i
+#     W_K[:n] = torch.eye(n)  # a place is labelled as itself
+#     W_V[n:] = torch.eye(10)  # and gives its digit
+#     return W_Q, W_K, W_V
 # ```
 #
-# The model above does not need the second condition: padding is at the end, and the triangle hides it from all real tokens.
+# Where to look depends on places, what is brought home on digits: that is why keys and values are two things.
 # </details>
 #
-# **3. To think about.** Our model writes every number of up to eight digits backwards. What will it do with twelve? Guess, then try `source, target = examples(300, longest=12)` and `write(model, source, longest=13)`. (Put it above the section that loads other weights, where `model` still is the one you trained.) Which part of the model is to blame?
+# **3. To predict.** Turn the same head to the dog in the third sentence, where the model was right. What must come out, if the look is a cause? Set `sentence = sentences[2]` in that cell.
 #
 # <details><summary>Answer</summary>
 #
-# It gets none of them right, and its answers end after about nine digits. In training no answer was longer, and no token of a source was ever at the ninth place or later, so the model knows neither the patterns of those positions nor that an answer may go on there. The sines give every place a pattern, but nothing makes the model use a pattern that it has not met. [Chapter 7](07_positions.ipynb) shows ways to write positions that carry further.
+# *Die Katze, die den Hund sah, verlor seinen Ball*, the dog's. The turn that mended one translation spoils another.
 # </details>
-
-# %% [markdown]
-# ## Next: three routes
 #
-# - **An hour.** This notebook and [04 Attention](04_attention.ipynb), which builds attention up step by step.
-# - **The Transformer.** Notebooks [03](03_stacks.ipynb) to [08](08_model.ipynb) explain each part of the model,
-#   [10](10_data.ipynb) and [12](12_optimizer.ipynb) to [15](15_decoding.ipynb) how it is trained and how it writes, [16](16_translation.ipynb) translates real
-#   sentences, and [19](19_visualization.ipynb) looks inside.
-# - **Everything.** All notebooks in their order, beginning with [01 Recurrence](01_recurrence.ipynb): what there was before, what attention costs
-#   ([09](09_complexity.ipynb)), every row of the paper's Table 3 in small ([17](17_variations.ipynb)), a parser ([18](18_parsing.ipynb)), how it is made fast ([20](20_speed.ipynb)), and what came after ([21](21_language.ipynb) to [25](25_imported.ipynb)).
+# **4. To think about.** Your head of exercise 2 is made for one `n`; the trained model manages four to eight digits. What will it do with twelve? Guess, then try `source, target = examples(300, longest=12)` and `write(model, source, longest=13)`. Which part of it is to blame?
 #
-# The README's table says how many minutes each of them takes.
+# <details><summary>Answer</summary>
+#
+# It gets no number of twelve digits right, and its answers end after eight or nine. In training no number was longer, so the later positions are new to it. The sines give every place a pattern, but nothing makes the model use one that it has not met. [Chapter 7](07_positions.ipynb) shows positions that carry further.
+# </details>
+#
+# ## Next
+#
+# If you read only one more chapter, read [04 Attention](04_attention.ipynb). If you read the book, go on with [03 Stacks](03_stacks.ipynb).

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 HOMES = {
+    "first": ["diagonal", "no_answers", "waves"],
     "attention": [
         "look_ups",
         "looks",
