@@ -48,7 +48,6 @@ HOMES = {
     "diagnosis": ["charts", "joined", "other_sources", "patients", "source_looks"],
     "training": [
         "leak",
-        "mean_of_means",
         "reading_begins",
         "shift",
         "strange_sources",
