@@ -27,11 +27,10 @@ from transformer.teaching.exercises.translation import (
     check_averaged,
 )
 from transformer.teaching.exercises.variations import check_holm, holm
-from transformer.teaching.small_runs import four_minutes
 
 # function to write: (what its solution says, what a typical mistake says instead)
 MISTAKES = {
-    "stops": ("if number - best", "if len(losses) - best"),
+    "peeks": ("before[:, :-1], after[:, :-1]", "before, after"),
     "neighbours_move": ("return max(changes)", "return changes[0]"),
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
@@ -137,7 +136,6 @@ def written(code, name):
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
     place["folded"] = fold  # 10's page
-    place["four_minutes"] = four_minutes  # 14's page
     place["adam_update"] = adam_update  # 12's page
     exec(code, place)
     return place[name]

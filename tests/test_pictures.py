@@ -65,20 +65,17 @@ PICTURES = {
         source=["2", "4", "1", "pad"],
         written=["8", "7", "0", "end"],
     ),
-    "shift": lambda: views.shift(WORDS),
+    "shift": lambda: views.shift(WORDS, ["Tom", "füttert", "seinen", "Hund"]),
     "leak": lambda: views.leak(WORDS, place=1),
     "three_trainings": lambda: views.three_trainings(
         {"A": [(10, 2.0), (20, 0.01)], "B": [(10, 3.0), (20, 0.1)]},
-        {"A": ("a", False), "B": ("b", True)},
+        {"A": "a", "B": "b"},
         floor=0.03,
     ),
     "strange_sources": lambda: views.strange_sources(
         {"untrained": (5.0, 5.0), "A": (0.01, 0.3)}
     ),
-    "mean_of_means": lambda: views.mean_of_means([[3, 3], [1] * 8]),
-    "reading_begins": lambda: views.reading_begins(
-        [{"update": n, "validation_loss": 5.0, "strange_loss": 5.1} for n in (1, 2)]
-    ),
+    "reading_begins": lambda: views.reading_begins([(n, 5.0, 5.1) for n in (1, 2)]),
     "sure": lambda: views.sure(["B", "ad", "et"], [-0.1, -2.5, -1.1]),
     "falling": lambda: views.falling(
         {"short": (["a", "?"], [-1.0, -6.0]), "long": (["word"] * 20, [-0.4] * 20)}

@@ -49,7 +49,6 @@ HOMES = {
     "diagnosis": ["charts", "joined", "other_sources", "patients", "source_looks"],
     "training": [
         "leak",
-        "mean_of_means",
         "reading_begins",
         "shift",
         "strange_sources",

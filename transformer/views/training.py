@@ -1,5 +1,5 @@
 """The pictures of chapter 14: the shift, the leak, three trainings, what a wrong source
-costs, a mean of means."""
+costs."""
 
 from matplotlib.patches import Rectangle
 
@@ -10,6 +10,7 @@ from transformer.views.style import (
     GREY,
     IDEAS,
     LIGHT,
+    SERIES,
     WARNING,
     canvas,
     panels,
@@ -17,6 +18,7 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 MIDDLE = {"ha": "center", "va": "center"}
+MODELS = {"A": WARNING, "B": BLUE, "C": SERIES[3]}  # one colour each in all pictures
 
 
 def two_rows(ax, words):
@@ -30,11 +32,14 @@ def two_rows(ax, words):
     return reads, asked
 
 
-def shift(words):
+def shift(words, meanings):
     """Every word of a target is a question: what the decoder reads, and what it is asked
-    for."""
-    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.3, 1.65), 0.86)
+    for; below, what each word means."""
+    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.8, 1.65), 0.86)
     reads, asked = two_rows(ax, words)
+    ax.text(-0.75, -0.5, "in English", color=GREY, ha="right", va="center")
+    for place, meaning in enumerate(meanings):
+        ax.text(place, -0.5, meaning, color=GREY, style="italic", **MIDDLE)
     for place in range(len(reads)):
         arrow(ax, (place, 1.08), (place, 0.24), colour=BLUE)
     figure.alternative = (
@@ -90,18 +95,17 @@ def while_writing(ax, reads, place):
 def three_trainings(curves, outputs, floor):
     """Held-out losses along trainings, with what each model writes at its end.
 
-    curves: {name: [(update, loss), ...]}; outputs: {name: (what it writes, whether that
-    is right)}; floor: what the coins cost, below which no honest model comes.
+    curves: {name: [(update, loss), ...]}; outputs: {name: what it writes}; floor: what
+    the coins cost, below which no honest model comes.
     """
     figure, axes = panels(7.4, 3.8)
     ax = axes[0, 0]
     said = []
     for name, curve in curves.items():
-        written, right = outputs[name]
-        colour = BLUE if right else WARNING
         updates, losses = zip(*curve)
-        ax.plot(updates, losses, color=colour, label=f"{name}: {written}")
-        said.append(f"{name} ends at {losses[-1]:.3f} and writes: {written}")
+        text = f"{name}: {outputs[name]}"
+        ax.plot(updates, losses, color=MODELS[name], label=text)
+        said.append(f"{name} ends at {losses[-1]:.3f} and writes: {outputs[name]}")
     last = max(update for curve in curves.values() for update, _ in curve)
     dashes = {"lw": 1.2, "ls": (0, (4, 3)), "label": "_floor"}
     ax.plot([0, last], [floor, floor], color=GREY, **dashes)
@@ -125,20 +129,21 @@ def strange_sources(losses):
     strange)}."""
     figure, axes = panels(7.4, 3.1)
     ax = axes[0, 0]
-    said = []
+    said, ticks = [], []
     for place, (name, pair) in enumerate(losses.items()):
-        for side, (value, colour) in enumerate(zip(pair, (BLUE, GREY))):
-            x = place + (side - 0.5) * 0.38
-            ax.bar(x, value, 0.34, color=colour, alpha=1 if side == 0 else 0.6)
+        colour = MODELS.get(name, GREY)
+        for side, value in enumerate(pair):
+            x = place + (side - 0.5) * 0.4
+            ax.bar(x, value, 0.36, color=colour, alpha=1 if side == 0 else 0.45)
             text = f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
             ax.text(x, value + 0.12, text, ha="center", size=9.5, color=colour)
+            ticks.append((x, ("own\nEnglish", "another's")[side]))
+        below = {"transform": ax.get_xaxis_transform(), "weight": "bold"}
+        ax.text(place, -0.22, name, ha="center", va="top", color=colour, **below)
         said.append(f"{name} {pair[0]:.3f} and {pair[1]:.2f}")
-    ax.set_xticks(range(len(losses)), list(losses))
+    ax.set_xticks(*zip(*ticks), size=9)
     ax.tick_params(axis="x", length=0)
     ax.margins(y=0.1)
-    top = {"transform": ax.transAxes, "weight": "bold", "va": "bottom"}
-    ax.text(0.0, 1.05, "own source", color=BLUE, **top)
-    ax.text(0.2, 1.05, "another sentence's source", color=GREY, **top)
     ax.set_ylabel("held-out loss, nats per word")
     figure.alternative = (
         "Bars of held-out loss with a sentence's own source and with another's: "
@@ -147,60 +152,14 @@ def strange_sources(losses):
     return figure
 
 
-def mean_of_means(parts):
-    """How much say each word has in the mean of all words, and in the mean of the parts'
-    means.
-
-    parts: [[loss of each word], ...].
-    """
-    figure, ax = canvas((-3.0, 12.0), (-0.25, 2.75), 0.54)
-    words = [loss for part in parts for loss in part]
-    whole = sum(words) / len(words)
-    means = sum(sum(part) / len(part) for part in parts) / len(parts)
-    equal = [[10 / len(words)] * len(part) for part in parts]
-    by_parts = [[10 / len(parts) / len(part)] * len(part) for part in parts]
-    rows = (
-        (1.6, equal, "mean of ten words", whole),
-        (0, by_parts, "mean of means", means),
-    )
-    for y, widths, label, result in rows:
-        ax.text(-0.15, y + 0.42, label, ha="right", va="center")
-        boxes = [
-            (loss, width, BLUE if part is parts[0] else "#a7a7b0")
-            for part, wide in zip(parts, widths)
-            for loss, width in zip(part, wide)
-        ]
-        row_of_boxes(ax, y, boxes)
-        ax.text(10.2, y + 0.42, f"= {result:g}", va="center", weight="bold")
-    figure.alternative = (
-        f"In the mean of all {len(words)} words every word is as wide as the others, and "
-        f"{whole:g} comes out. In the mean of means the {len(parts[0])} words of the first "
-        f"part take half of the width, and {means:g} comes out."
-    )
-    return figure
-
-
-def row_of_boxes(ax, y, boxes):
-    """Losses (loss, width, colour) side by side, each as wide as its say."""
-    left = 0.0
-    for loss, width, colour in boxes:
-        box = Rectangle((left, y), width, 0.84, fc=colour, ec="white", lw=1.5)
-        ax.add_patch(box)
-        look = {"color": "white", "weight": "bold", **MIDDLE}
-        ax.text(left + width / 2, y + 0.42, f"{loss:g}", **look)
-        left += width
-
-
 def reading_begins(log):
     """Held-out loss with own and with strange sources along a training.
 
-    log: rows with "update", "validation_loss" and "strange_loss".
+    log: rows (update, loss with own sources, loss with strange ones).
     """
     figure, axes = panels(7.0, 3.2)
     ax = axes[0, 0]
-    updates = [row["update"] for row in log]
-    own = [row["validation_loss"] for row in log]
-    strange = [row["strange_loss"] for row in log]
+    updates, own, strange = zip(*log)
     ax.fill_between(updates, own, strange, color=LIGHT, alpha=0.5, lw=0)
     ax.plot(updates, strange, color=GREY, label="another sentence's source")
     ax.plot(updates, own, color=BLUE, label="own source")
