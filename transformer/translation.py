@@ -422,7 +422,7 @@ def lessons(pairs, held_out, n):
 # 2,000 · 179 / 161,852 is about 2.2 sentences, and 2.2 wrong words among 16,000 are one in about 7,000. Even with the longer runs of words that they spoil, the score changes by a few hundredths.
 # </details>
 #
-# **2. In code.** We took 2.5 by eye. Add the same number to the logit of *ihren* for every owner: in the picture, all dots move to the right together. How many of the upper row's owners can such a shift get right at best? An owner that lands on the line counts as *ihren*.
+# **2. In code.** We took 2.5 by eye. Add the same number to the logit of *ihren* for every owner: in the picture, all dots move to the right together. How many of the upper row's owners can such a shift get right at best? An owner that lands on the line counts as *ihren*. Then call `most_right(feminine, masculine)` on the picture's own dots.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.translation import check_most_right
@@ -433,7 +433,7 @@ def lessons(pairs, held_out, n):
 #     ...
 #
 #
-# check_most_right(most_right)  # and yours? most_right(feminine, masculine)
+# check_most_right(most_right)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
