@@ -24,7 +24,7 @@ from transformer.translation import FEMININE, MASCULINE, lessons, stem, with_its
 
 COMMAND = "python -m transformer.experiments.lessons"
 THINGS = ("ball", "way", "game")
-HELD_OUT = {*FEMININE.split(), *MASCULINE.split()}
+HELD_OUT = {*FEMININE, *MASCULINE}
 
 
 def right_stems(model, tokenizer) -> dict[str, int]:
@@ -32,9 +32,7 @@ def right_stems(model, tokenizer) -> dict[str, int]:
     found = {}
     for nouns, wanted in (FEMININE, "ihr"), (MASCULINE, "sein"):
         english = [
-            f"The {noun} lost its {thing}."
-            for thing in THINGS
-            for noun in nouns.split()
+            f"The {noun} lost its {thing}." for thing in THINGS for noun in nouns
         ]
         german = translate(model, tokenizer, english)
         found[f"right.{wanted}"] = sum(stem(line) == wanted for line in german)

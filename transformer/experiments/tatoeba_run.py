@@ -23,7 +23,7 @@ from transformer.hardware import Precision, choose_device
 from transformer.models.pretrained import load
 from transformer.models.search import translate, translate_n_best
 from transformer.runs.experiment import Experiment
-from transformer.runs.folder import average_last, load_run, runs_folder
+from transformer.runs.folder import average_last, has_begun, load_run, runs_folder
 from transformer.runs.planning import SIZES, schedule
 from transformer.runs.progress import read_log
 from transformer.runs.run import run_experiment
@@ -92,7 +92,7 @@ def experiment(
     """The run in a folder: a new one, or the one that was begun there, which keeps its settings."""
     training = replace(TRAINING, precision=precision)
     e = Experiment("tatoeba", folder=folder, model=MODEL, training=training)
-    if (Path(folder) / "checkpoint.safetensors").is_file():
+    if has_begun(Path(folder)):
         e = load_run(folder)
     return replace(e, device=device)
 

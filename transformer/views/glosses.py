@@ -2,7 +2,7 @@
 
 import re
 
-# What the German of the record and of the small model says, word by word
+# What the German of the record says
 MEANINGS = {
     "Das ist eine.": "That is a.",
     "Der Katze hat den Katze verloren.": "The he-cat has lost the he-cat.",
@@ -21,13 +21,6 @@ MEANINGS = {
     "Ich weiß nicht, was ich ohne dich wäre.": "... what I would be without you.",
     "Ich weiß nicht, was ich ohne dich täte.": "right",
     "Ich weiß nicht, was ich ohne dich machen würde.": "right",
-    "Die Katze hinter der Universität.": "The cat behind the university.",
-    "Warum die Kind die Kind?": "Why the child the child?",
-    "Sie hat die faulen Fenster gebraucht.": "She has needed the lazy windows.",
-    "Warum lacht die Kind?": "Why does the child laugh?",
-    "Die alten Katze hinter der Schule verloren.": "The old cats behind the school, lost.",
-    "Sie hat den Fenster nicht aufgemacht.": "right, but for den",
-    "Warum suchen die Kinder?": "Why do the children search?",
     "Tom vertraut ihr.": "Tom trusts her.",
     "Wer zahlt, ruft die Anrufe.": "Who pays, calls the calls.",
     "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": (
@@ -43,7 +36,7 @@ MEANINGS = {
         "I am secretly in love with somebody other wife."
     ),
 }
-# common words of the grammar's corpus
+# common words, for runs that a reader makes
 WORDS = {
     "weiß": "know",
     "du": "you",
