@@ -71,7 +71,7 @@ MISTAKES = {
     "symbols_of": ("[label]\n", "[parts[0]]\n"),
     "bracket_f1": ("            left.remove(bracket)\n", ""),
     "may_follow": (" and (depth > 1 or left == 0)", ""),
-    "even_head": ("mask / mask.sum(dim=1, keepdim=True)", "mask / mask.shape[1]"),
+    "looks_away": ("row / row.sum(dim=-1, keepdim=True)", "row"),
     "nucleus": ("before < p", "before + ordered <= p"),
     "as_sequence": (
         "(len(question) + 2) + [True] * (len(answer) + 1)",

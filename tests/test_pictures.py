@@ -84,16 +84,13 @@ PICTURES = {
     "bleu_runs": lambda: views.bleu_runs("a red red fox", "the red fox runs"),
     "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),
     "as_in_the_paper": lambda: views.as_in_the_paper(
-        *[
-            AttentionMaps(
-                ["its", "hat", "."],
-                ["auf", "."],
-                torch.eye(3).expand(2, 3, 3, 3),
-                torch.eye(2).expand(2, 3, 2, 2),
-                torch.eye(2, 3).expand(2, 3, 2, 3),
-            )
-        ]
-        * 2
+        AttentionMaps(
+            ["its", "hat", "."],
+            ["auf", "."],
+            torch.eye(3).expand(2, 3, 3, 3),
+            torch.eye(2).expand(2, 3, 2, 2),
+            torch.eye(2, 3).expand(2, 3, 2, 3),
+        )
     ),
     "circuit_diagram": views.circuit_diagram,
     "crossing": lambda: views.crossing(
@@ -104,26 +101,16 @@ PICTURES = {
         head=2,
         word="his",
     ),
-    "probes": lambda: views.probes({"noun": [0.4, 0.9, 1.0]}, ["below", "above"]),
-    "rivals": lambda: views.rivals(
-        ["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"], -0.4
-    ),
+    "pasted": lambda: views.pasted({(): -1.5, (0, 1): 2.0}, "ihren", "seinen"),
+    "rivals": lambda: views.rivals(["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"]),
     "silenced": lambda: views.silenced(
         {
-            (f"{side}.{layer}.{part}_attention.heads", head): {
-                "stem": 0.9 - 0.5 * (part == "cross" and layer == head),
-                "ending": 0.9,
-            }
-            for side, part in (
-                ("encoder", "self"),
-                ("decoder", "self"),
-                ("decoder", "cross"),
-            )
-            for layer in (0, 1)
-            for head in (0, 1)
+            ("encoder.0.self_attention.heads", 0): "ihre",
+            ("encoder.0.self_attention.heads", 1): "seine",
+            ("decoder.1.cross_attention.heads", 0): "ihren",
+            ("decoder.1.cross_attention.heads", 1): "hat",
         },
-        {"stem": 0.9, "ending": 0.9},
-        {"always the same": {"stem": 0.5, "ending": 0.4}},
+        "ihre",
     ),
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
     "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),

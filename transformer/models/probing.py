@@ -10,14 +10,6 @@ from transformer.corpora import Example
 from transformer.models import gold
 from transformer.models.recording import cache
 
-# what is read off the vector of a word, by the name of its property
-SHOWN = {
-    "noun: gender": "a noun: its gender",
-    "the: gender of its noun": "“the”: gender of its noun",
-    "its: gender of the owner": "“its”: gender of the owner",
-    "its: which owner": "“its”: which owner",
-    "its: gender of the owned": "“its”: gender of what is owned",
-}
 SENTENCES = 1500  # with "its", to learn from
 
 
@@ -52,19 +44,3 @@ def labelled(model, tokenizer, examples: Sequence[Example], genders: dict) -> di
     some = [example for example in examples if " its " in example.source][:SENTENCES]
     layers = partial(encoder_layers, model)
     return gold.labelled_vectors(layers, tokenizer, some, genders)
-
-
-def read_off(
-    model, tokenizer, known: Sequence[Example], new: Sequence[Example]
-) -> dict[str, list[float]]:
-    """{property: shares read right in new sentences}: by always giving the commonest answer, and
-    by a probe of the embedding and of each layer that learned from known sentences.
-    """
-    genders = gold.read_genders()
-    seen, unseen = (
-        labelled(model, tokenizer, examples, genders) for examples in (known, new)
-    )
-    return {
-        shown: gold.probe_accuracy(linear_probe, seen[name], unseen[name])[:-1]
-        for name, shown in SHOWN.items()
-    }

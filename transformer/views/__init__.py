@@ -21,7 +21,7 @@ HOMES = {
         "as_in_the_paper",
         "circuit_diagram",
         "crossing",
-        "probes",
+        "pasted",
         "rivals",
         "silenced",
     ],

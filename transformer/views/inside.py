@@ -4,6 +4,7 @@ from math import floor
 
 from matplotlib.patches import FancyArrowPatch
 
+from transformer.models.gold import stem_and_ending
 from transformer.views.shapes import box, lane, weights_bar, weights_table
 from transformer.views.style import (
     DARK,
@@ -11,7 +12,6 @@ from transformer.views.style import (
     IDEAS,
     INK,
     LIGHT,
-    SERIES,
     WARNING,
     canvas,
     ordinal,
@@ -20,30 +20,26 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 STEM, ENDING = DARK["attention"], DARK["embedding"]
-OTHERS = [INK, SERIES[2], SERIES[3], DARK["positions"]]
+OWN = {"owner head": STEM, "noun head": ENDING}  # the heads' own colours
 
 
-def rivals(nouns, lead, right, named=(), border=None, rival="the cat"):
+def rivals(nouns, lead, right, named=(), rival="the cat"):
     """Nouns piled up over how much better each is scored than a rival noun.
 
     lead, right: (n,), the difference of scores, and whether the translation is right;
-    named: those whose dots get their names; border: where the rival has half the weight.
+    named: those whose dots get their names.
     """
     figure, axes = panels(8.0, 3.7)
     ax = axes[0, 0]
     dots = {n: (float(x), bool(fine)) for n, x, fine in zip(nouns, lead, right)}
     high = pile(ax, dots, named)
-    top = high + 9
+    top = high + 4
     ax.axvline(0, color=GREY, lw=0.9, zorder=0)
     ax.set(ylim=(0, top), yticks=[], xlabel=f"score of the noun minus score of {rival}")
     ax.spines["left"].set_visible(False)
     look = {"va": "top", "color": GREY}
     ax.text(-0.6, top, f"{rival} is scored higher  ←", ha="right", **look)
     ax.text(0.15, top, "→  the noun is scored higher", **look)
-    if border is not None:
-        ax.plot([border] * 2, [0, high + 6], color=INK, lw=1.1, ls="--", zorder=0)
-        look = {"ha": "right", "va": "top", "size": 9.5}
-        ax.text(border - 0.12, high + 6, f"{rival} has\nhalf of the weight", **look)
     missed = sum(x < 0 and not fine for x, fine in dots.values())
     said = [f"{rival} is scored higher, and yet seinen, with {missed}"]
     for x, y, align, text, colour, fine in (
@@ -95,87 +91,82 @@ KINDS = {
 }
 
 
-def place_of(name, head):
-    """("encoder.0.self_attention.heads", 2) -> ("encoder", "1st layer", "3rd")."""
+def place_of(name):
+    """ "encoder.0.self_attention.heads" -> "encoder, 1st layer"."""
     side, layer, part, _ = name.split(".")
     kind = KINDS[side, part.removesuffix("_attention")]
-    return kind, f"{ordinal(int(layer))} layer", ordinal(head)
+    return f"{kind}, {ordinal(int(layer))} layer"
 
 
-def silenced(shares, untouched, floors=None):
-    """What is lost with each head silent: a row of bars for each part of a word.
+def silenced(written, untouched):
+    """The word that is written with each head silent: a table, a row for each layer.
 
-    shares: {(name of the heads, head): {part: share that is still right}}; untouched: {part:
-    share}; floors: {what always writing something is called: {part: share}}, a line each.
+    written: {(name of the heads, head): word}; untouched: the word without an edit.
     """
-    figure, axes = panels(7.8, 1.75 * len(untouched) + 0.7, len(untouched), sharex=True)
-    places = [place_of(*name) for name in shares]
+    layers = list(dict.fromkeys(name for name, _ in written))
+    heads = sorted({head for _, head in written})
+    figure, axes = panels(7.6, 0.42 * len(layers) + 0.7)
+    ax = axes[0, 0]
+    ax.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(layers) - 0.5, -0.5))
+    ax.set_xticks(heads, [f"{ordinal(head)} head" for head in heads])
+    ax.set_yticks(range(len(layers)), map(place_of, layers))
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0, labelsize=10.5)
+    ax.spines[:].set_visible(False)
     said = []
-    for ax, part, colour in zip(axes[:, 0], untouched, (STEM, ENDING)):
-        lost = [untouched[part] - by_part[part] for by_part in shares.values()]
-        colours = [colour if loss > 0.1 else GREY for loss in lost]
-        ax.bar(range(len(lost)), lost, color=colours, width=0.62)
-        for x, loss in enumerate(lost):
-            if loss > 0.1:
-                name = "{0}: {2} head, {1}".format(*places[x])
-                look = {"ha": "center", "size": 9.5, "color": colour}
-                ax.text(x, loss + 0.05, name, **look)
-                said.append(f"{part}: {name} costs {loss:.0%}")
-        ax.axhline(0, color=GREY, lw=0.6)
-        said += floor_lines(ax, part, untouched, floors or {}, len(lost))
-        ax.set(ylim=(-0.04, 0.76), yticks=[0, 0.3, 0.6], ylabel=f"{part}s lost")
-        ax.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
-        ax.spines["bottom"].set_visible(False)
-        ax.tick_params(axis="x", length=0)
-    names_below(axes[-1, 0], places)
+    for (name, head), word in written.items():
+        row, look = layers.index(name), {"color": GREY, "size": 10.5}
+        if word != untouched:
+            look = {"color": colour_of_change(word, untouched), "size": 12}
+            look["weight"] = "bold"
+            said.append(f"{place_of(name)}, {ordinal(head)} head: {word}")
+        ax.text(head, row, word, ha="center", va="center", **look)
+    for row in range(len(layers)):
+        ax.axhline(row - 0.5, color=LIGHT, lw=0.7)
     figure.alternative = (
-        "Share of right stems and of right endings that is lost with one head silent. "
-        + "; ".join(said)
-        + ". All other heads cost less than 10%."
+        f"The word written with one head silent. {'; '.join(said)}. With any other "
+        f"head silent it is {untouched}, as without an edit."
     )
     return figure
 
 
-def floor_lines(ax, part, untouched, floors, bars):
-    """Dashed lines at what is lost by writing always the same; what they say."""
-    said = []
-    for name, shares in floors.items():
-        loss = untouched[part] - shares[part]
-        ax.plot([-1, bars - 0.4], [loss] * 2, color=INK, lw=0.9, ls="--", zorder=0)
-        look = {"ha": "right", "va": "bottom", "size": 9.5}
-        ax.text(bars - 0.4, loss + 0.01, name, **look)
-        said.append(f"{part}: {name} costs {loss:.0%}")
-    return said
+def colour_of_change(word, untouched):
+    """The ending's colour where that changed, or else the stem's; the warning colour for
+    what is no possessive."""
+    stem, ending = stem_and_ending(word)
+    if not stem:
+        return WARNING
+    return STEM if ending == stem_and_ending(untouched)[1] else ENDING
 
 
-def names_below(ax, places):
-    """Heads under their bars, below them the layers, and below these the kinds."""
-    ax.set_xticks(range(len(places)), [head for *_, head in places])
-    ax.tick_params(axis="x", length=0, labelsize=8)
-    groups: dict = {}
-    for x, (kind, layer, _) in enumerate(places):
-        groups.setdefault((kind, layer), []).append(x)
-        groups.setdefault((kind,), []).append(x)
-    for (*_, name), xs in groups.items():
-        below, size = (-18, 9) if name.endswith("layer") else (-32, 10.5)
-        look = {"ha": "center", "va": "top", "color": GREY, "size": size}
-        middle = (xs[0] + xs[-1]) / 2
-        ax.annotate(name, (middle, 0), (0, below), xycoords=ax.get_xaxis_transform(),
-                    textcoords="offset points", annotation_clip=False, **look)  # fmt: skip
+def pasted(leads, above, below):
+    """Bars of how far one word's score leads another's: {heads that were pasted: lead}.
 
-
-def probes(shares, columns):
-    """What a probe reads: {property: (share of the best guess, shares of the columns)}."""
-    figure, axes = panels(7.4, 0.48 * len(shares) + 1.0)
-    ax = axes[0, 0]
-    weights_table(ax, shares.values(), list(shares), ["best guess", *columns])
-    ax.set_aspect("auto")
-    ax.axvline(0.5, color="white", lw=6)
-    figure.alternative = "How often a probe reads a property right. " + " ".join(
-        f"{name}: guess {row[0]:.2f}; "
-        + ", ".join(f"{column} {x:.2f}" for column, x in zip(columns, row[1:]))
-        + "."
-        for name, row in shares.items()
+    above, below: the words that are written where the lead is above and below zero.
+    """
+    figure, axes = panels(7.6, 0.34 * len(leads) + 0.9)
+    ax, values = axes[0, 0], list(leads.values())
+    names = [
+        " + ".join(map(ordinal, heads)) + " head" * (len(heads) == 1) or "nothing"
+        for heads in leads
+    ]
+    colours = [BLUE if lead > 0 else WARNING for lead in values]
+    ax.barh(range(len(names)), values, color=colours, height=0.6)
+    ax.axvline(0, color=GREY, lw=0.9)
+    ax.set_yticks(range(len(names)), names)
+    ax.invert_yaxis()
+    ax.tick_params(axis="y", length=0, labelsize=10)
+    ax.spines["left"].set_visible(False)
+    ax.set_xlabel(f"score of {above} minus score of {below}")
+    look = {"va": "bottom", "weight": "bold", "annotation_clip": False}
+    for word, at, align, colour in (
+        (below, (-6, 4), "right", WARNING),
+        (above, (6, 4), "left", BLUE),
+    ):
+        ax.annotate(f"writes {word}", (0, 1), at, xycoords=("data", "axes fraction"),
+                    textcoords="offset points", ha=align, color=colour, **look)  # fmt: skip
+    figure.alternative = f"Score of {above} minus score of {below}. " + "; ".join(
+        f"{name}: {lead:.1f}".replace("-", "−") for name, lead in zip(names, values)
     )
     return figure
 
@@ -209,27 +200,18 @@ def crossing(maps, layer, head, word):
 # The paper's way to draw attention
 
 
-def as_in_the_paper(verb, its, owner=(0, 2), noun=(1, 0)):
-    """The looks of this model that are like the paper's Figures 3, 4 and 5.
+def as_in_the_paper(its, owner=(0, 2), noun=(1, 0)):
+    """The looks of this model that are like the paper's Figures 4 and 5.
 
-    verb: maps of a sentence whose German verb ends in "auf"; its: of one with "its";
-    owner, noun: layer and head of the two heads, from 0.
+    its: maps of a sentence with "its"; owner, noun: layer and head of the two heads,
+    from 0.
     """
-    last = verb.decoder[-1, :, :-1, :-1]
-    four = {
-        f"{ordinal(i)} head": row("auf", verb.target, x) for i, x in enumerate(last)
-    }
     owner, noun = its.encoder[owner][:-1], its.encoder[noun][:-1]
     two = {"owner head": owner, "noun head": noun}
     two = {name: row("its", its.source, table) for name, table in two.items()}
     words = its.source[:-1], its.source
     return two_columns(
         {
-            "like Figure 3:\nfrom “auf”, four heads": (
-                verb.target[:-1],
-                verb.read[:-1],
-                four,
-            ),
             "like Figure 4:\nfrom “its”, two heads": (*words, two),
             "like Figure 5:\nfrom all words, one head": (*words, {"noun head": noun}),
         }
@@ -253,7 +235,7 @@ def two_columns(looks):
     high = max(
         len(words) for rows, columns, _ in looks.values() for words in (rows, columns)
     )
-    figure, axes = panels(8.2, 0.25 * high + 1.4, 1, len(looks))
+    figure, axes = panels(6.2, 0.25 * high + 1.4, 1, len(looks))
     said = []
     for ax, (title, (rows, columns, heads)) in zip(axes[0], looks.items()):
         ax.set(xlim=(-1.15, 2.15), ylim=(high + 0.6, -1.2))
@@ -267,19 +249,13 @@ def two_columns(looks):
         said += [f"{title}:"]
         for number, (name, table) in enumerate(heads.items()):
             shift = 0.13 * (number - (len(heads) - 1) / 2)  # beside one another
-            lines(ax, table, colours_of(heads)[number], shift)
+            lines(ax, table, OWN[name], shift)
             for i in sorted(strong):
                 best = columns[int(table[i].argmax())]
                 said.append(f"{name}, {rows[i]} at {best};")
         legend(ax, heads, high)
     figure.alternative = " ".join(said).replace("\n", " ").removesuffix(";") + "."
     return figure
-
-
-def colours_of(heads):
-    """The owner head's and the noun head's own colours, and one for each other head."""
-    own = {"owner head": STEM, "noun head": ENDING}
-    return [own.get(name, colour) for name, colour in zip(heads, OTHERS)]
 
 
 def lines(ax, table, colour, shift):
@@ -293,10 +269,9 @@ def lines(ax, table, colour, shift):
 
 def legend(ax, heads, y):
     """The heads' names below, each in its colour."""
-    for number, (name, colour) in enumerate(zip(heads, colours_of(heads))):
-        across, down = divmod(number, 2)
-        place = (0.5 if len(heads) < 3 else 0.5 + 1.5 * (across - 0.5)), y - 0.2 + down
-        ax.text(*place, name, color=colour, ha="center", va="center", size=9.5)
+    for down, name in enumerate(heads):
+        look = {"ha": "center", "va": "center", "size": 9.5}
+        ax.text(0.5, y - 0.2 + down, name, color=OWN[name], **look)
 
 
 # The circuit

@@ -5,25 +5,24 @@ import torch
 from transformer.teaching.exercises import Exercise
 
 
-def even_head(weights, head, mask):
-    """weights (B, h, S, S), mask (B, S) -> (B, h, S, S)."""
+def looks_away(weights, head, word, other):
+    """weights (B, h, S, S) -> (B, h, S, S)."""
     changed = weights.clone()
-    for rows, real in zip(changed[:, head], mask):
-        rows[:] = 0.0
-        rows[:, real] = 1 / real.sum()
+    for sentence in changed:
+        row = sentence[head, word]
+        row[other] = 0.0
+        row /= row.sum()
     return changed
 
 
 def some_sentences():
     generator = torch.Generator().manual_seed(19)
-    mask = torch.arange(6) < torch.tensor([[6], [4]])
-    weights = torch.randn(2, 3, 6, 6, generator=generator)
-    weights = weights.masked_fill(~mask[:, None, None], -torch.inf).softmax(dim=-1)
-    return [(weights, 1, mask)]
+    weights = torch.randn(2, 3, 6, 6, generator=generator).softmax(dim=-1)
+    return [(weights, 1, 4, 5), (weights, 0, 2, 2)]
 
 
-check_even_head = Exercise(
-    even_head,
+check_looks_away = Exercise(
+    looks_away,
     some_sentences,
-    "each sentence has an even row of its own, over the words that its mask allows",
+    "only one row of one head changes in each sentence, and what is left of it sums to 1",
 )
