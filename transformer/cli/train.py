@@ -29,7 +29,7 @@ from transformer.runs.training import TrainingConfig
 class Choice:
     """What a recipe is chosen by."""
 
-    # bundled (comes with the package), multi30k, tatoeba, europarl, wmt14, wmt14_eighth (one pair
+    # bundled (ships with the package), multi30k, tatoeba, europarl, wmt14, wmt14_eighth (one pair
     # in eight), treebank_craft, treebank_nltk (downloaded)
     corpus: str = "bundled"
     # translate the other way round
@@ -43,7 +43,7 @@ class Choice:
     # go on with the run in the folder, with its own settings
     resume: bool = False
     # begin with the weights and the vocabulary of the model in this folder (fine-tuning), at a
-    # tenth of the learning rate; tatoeba is the one that comes along
+    # tenth of the learning rate; tatoeba ships with the package
     init: Path | None = None
     # transformer, recurrence, convolution, language
     family: str = "transformer"

@@ -75,7 +75,7 @@ class Translate:
             sys.exit(2)
 
     def tell_model(self) -> None:
-        """On standard error, which of the translators that come along this is, and the other."""
+        """On standard error, which of the translators that ship with the package this is, and the other."""
         from transformer.models.pretrained import (
             BUNDLED_MODELS,
             bundled_folder,
