@@ -392,3 +392,11 @@ def test_replays_are_tried(monkeypatch):
     assert torch.equal(drawn, torch.random.get_rng_state())
     monkeypatch.setattr(fixed.FixedState, "select", lambda state, rows: None)
     assert not tried(cpu)
+
+
+def test_a_step_that_cannot_be_recorded_is_done_as_it_is(monkeypatch):
+    def refuse():
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", refuse)
+    assert fixed.replayed(refuse, torch.device("cuda")) is refuse

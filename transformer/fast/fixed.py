@@ -129,9 +129,9 @@ def replayed(step: Callable[[], None], device: torch.device) -> Callable[[], Non
     cannot be recorded. Recording computes nothing."""
     if device.type != "cuda":
         return step
-    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
     try:
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream(device)
+        stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             graph.capture_begin(capture_error_mode="thread_local")
             try:
