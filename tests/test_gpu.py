@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from transformer.core.records import write_rows
-from transformer.experiments import gpu_paths, gpu_rounds
+from transformer.experiments import gpu_paths, gpu_rounds, gpu_searches
 from transformer.experiments.gpu_paths import GpuPath, check_paths, passed_paths
 from transformer.fast.documents import DocumentMask
+from transformer.fast.fixed import FixedState
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 CPU = torch.device("cpu")
@@ -114,10 +115,35 @@ def test_the_dearest_kernels_of_an_update(record):
     assert 0 < sum(row["share"] for row in kernels) <= 1
 
 
-def test_searches_of_two_sizes(monkeypatch):
-    monkeypatch.setattr(gpu_rounds, "SEARCHING", ("plain", "fast"))
-    rows = gpu_rounds.search_rounds(True, Path(), "cpu")
+def test_searches_of_two_sizes(monkeypatch, tmp_path):
+    """What has not passed the check is not measured."""
+    monkeypatch.setattr(gpu_searches, "SEARCHING", ("plain", "fast"))
+    check = tmp_path / "check.json"
+    rows = [{"path": gpu_searches.path_of(k), "passed": k == 4} for k in (1, 4)]
+    write_rows(check, rows)
+    rows = gpu_searches.search_rounds(True, check, Path(), "cpu")
+    json.dumps(rows)
     places = [(row["sentences"], row["beam"], row["system"]) for row in rows]
-    systems = "plain", "fast"
-    assert places == [(n, k, s) for n in (4, 8) for k in (1, 4) for s in systems]
+    systems = {1: ("plain", "fast"), 4: ("plain", "fast", "fast growing")}
+    assert places == [(n, k, s) for n in (4, 8) for k in (1, 4) for s in systems[k]]
     assert all(row["tokens_per_second"] > 0 for row in rows)
+    fixed = {row["beam"]: row for row in rows if row.get("fixed")}
+    growing = {row["beam"]: row for row in rows if row.get("fixed") is False}
+    assert list(fixed) == [4] and list(growing) == [1, 4]
+    assert fixed[4]["reads"] < growing[4]["reads"] / 3
+
+
+def test_searches_that_agree_pass():
+    rows = gpu_searches.check_searches(True, "cpu")
+    json.dumps(rows)
+    assert [row["passed"] for row in rows] == [True, True]
+    assert [row["equal"] for row in rows] == [8, 8]
+
+
+def test_searches_that_disagree_do_not_pass(monkeypatch):
+    """A mask that does not move with the hypotheses."""
+    monkeypatch.setattr(FixedState, "select", lambda state, rows: None)
+    assert [row["passed"] for row in gpu_searches.check_searches(True, "cpu")] == [
+        True,
+        False,
+    ]

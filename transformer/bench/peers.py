@@ -80,6 +80,7 @@ class Ours(System):
     """
 
     seed = SEED  # of dropout
+    fixed: bool | None = None  # caches of one shape in searches; None: as `translate`
 
     def __init__(self, c: TransformerConfig, pulled=()):
         super().__init__()
@@ -115,11 +116,9 @@ class Ours(System):
 
     def search(self, source, beam=1):
         if beam == 1:
-            return greedy_search(self.model, source, EXTRA)
-        return [
-            best[0].tokens
-            for best in beam_search(self.model, source, beam, extra=EXTRA)
-        ]
+            return greedy_search(self.model, source, EXTRA, fixed=self.fixed)
+        found = beam_search(self.model, source, beam, extra=EXTRA, fixed=self.fixed)
+        return [best[0].tokens for best in found]
 
 
 class Torch(System):

@@ -313,15 +313,24 @@ def check_deadline(deadline: float | None) -> None:
         )
 
 
-def check_logits(logits: torch.Tensor) -> torch.Tensor:
-    """The logits as they are; `Diverged` where the weights that made them have no use."""
-    if (
-        not logits.is_meta and not (logits.abs() < 1e18).all()
-    ):  # nor where one is not a number
+def usable(logits: torch.Tensor) -> torch.Tensor:
+    """Whether all logits are numbers of some use: (), on their device."""
+    return (logits.abs() < 1e18).all()  # not so where one is not a number
+
+
+def check_usable(fine: bool | torch.Tensor) -> None:
+    """`Diverged` where a model's logits are not `usable`."""
+    if not fine:
         raise Diverged(
             "the model's outputs are no usable numbers any more: its weights are "
             "damaged, or training has diverged; take an earlier checkpoint"
         )
+
+
+def check_logits(logits: torch.Tensor) -> torch.Tensor:
+    """The logits as they are; `Diverged` where the weights that made them have no use."""
+    if not logits.is_meta:
+        check_usable(usable(logits))
     return logits
 
 

@@ -6,7 +6,8 @@
     python -m transformer.experiments.gpu --small     a rehearsal with tiny models on a CPU
 
 0. check: loss and gradient of each path that a GPU has (padded and packed batches, short numbers,
-   torch.compile) beside those of padded batches in fp32. What does not agree is measured nowhere.
+   torch.compile) beside those of padded batches in fp32, and outputs of searches with caches of one
+   shape beside those with growing ones. What does not agree is measured nowhere.
 
 1. rounds-base, rounds-big, rounds-multi30k, rounds-tatoeba: training with the recipe's model and
    batch, the paths that passed in turns with the plain form, torch's own layer (compiled, too) and
@@ -14,7 +15,7 @@
 
 2. kernels: what an update of base asks of the GPU, and the twenty kernels that take most of it.
 
-3. searches: 64 and 256 sentences at once, one and four hypotheses.
+3. searches: 64 and 256 sentences at once, one and four hypotheses, with both kinds of caches.
 
 4. base, big: the paper's models at its full batch size, 200 updates each: utilisation, and from it
    the hours and the cost of the whole runs.
@@ -43,9 +44,9 @@ from transformer.experiments.gpu_rounds import (
     MODELS,
     TINY,
     dearest_kernels,
-    search_rounds,
     training_rounds,
 )
+from transformer.experiments.gpu_searches import check_searches, search_rounds
 from transformer.experiments.runner import Job, run_command, run_jobs, settings_of
 from transformer.fast.training import fast_training
 from transformer.models.families import build_fast, parameters_of
@@ -154,12 +155,17 @@ def job_of(stage: str, small: bool, out: Path | None) -> Job:
         }
         return Job(stage, partial(throughput, stage, small), known, command)
     does = {
-        CHECK: partial(check_paths, small),
+        CHECK: partial(checks, small),
         "kernels": partial(dearest_kernels, small, check),
-        "searches": partial(search_rounds, small),
+        "searches": partial(search_rounds, small, check),
         **{f"rounds-{n}": partial(training_rounds, n, small, check) for n in MODELS},
     }
     return Job(stage, does[stage], {}, command)
+
+
+def checks(small: bool, folder: Path, device: str) -> list[dict]:
+    """Whether each path of updates and each search is right on a device."""
+    return check_paths(small, folder, device) + check_searches(small, device)
 
 
 def rehearse(job: Job, folder: Path, record: Path) -> None:

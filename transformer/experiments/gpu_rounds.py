@@ -1,5 +1,5 @@
-"""Training and searching in turns: this package's paths, torch's layer, Marian; and where the time
-of an update goes."""
+"""Training in turns: this package's paths, torch's layer, Marian; and where the time of an update
+goes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,9 +12,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from transformer.bench.dispatch import dispatched
 from transformer.bench.harness import rows_of
-from transformer.bench.parts import decoding_works, searching
 from transformer.bench.peers import available, make_systems
-from transformer.bench.settings import EndlessConfig
 from transformer.data import collate
 from transformer.experiments.gpu_paths import (
     GpuPath,
@@ -186,33 +184,6 @@ def training_rounds(
     speeds = {row["system"]: row for row in rows_of(in_turns(works, rounds, where))}
     shared = {"model": name, "batch_tokens": batch_tokens, "pairs_a_round": count}
     return [{**shared, **row, **speeds.get(row["system"], {})} for row in first]
-
-
-def search_rounds(small: bool, folder: Path, device: str) -> list[dict]:
-    """Tokens a second in translating 64 and 256 sentences at once, greedily and with four
-    hypotheses: base, all outputs of one length."""
-    where = torch.device(device)
-    allow_tf32()
-    base = sizes_of("base", small)[0]
-    c = EndlessConfig(
-        base.vocab_size, d_model=base.d_model, d_ff=base.d_ff, N=base.N, h=base.h
-    )
-    rows = []
-    for sentences in (4, 8) if small else (64, 256):
-        chance = torch.Generator().manual_seed(SEED)
-        shape = sentences, 5 if small else 30
-        source = torch.randint(3, c.vocab_size, shape, generator=chance).to(where)
-        for beam in (1, 4):
-            names = [name for name in searching(beam, where) if name in SEARCHING]
-            systems = make_systems(c, names, where)
-            works = decoding_works(systems, source, beam, where)
-            works = {k: work for k, work in works.items() if k[1] == "highest"}
-            found = rows_of(in_turns(works, 1 if small else ROUNDS, where))
-            rows += [{"sentences": sentences, "beam": beam, **row} for row in found]
-    return rows
-
-
-SEARCHING = ("plain", "fast", "torch", "marian")
 
 
 def dearest_kernels(small: bool, check: Path, folder: Path, device: str) -> list[dict]:

@@ -213,18 +213,21 @@ class Transformer(plain.Transformer, EncoderDecoder):
         memory: Tensor | None,
         source_mask: Tensor,
         caches: list | None = None,
-        start: int = 0,
+        start: int | Tensor = 0,
     ) -> Tensor:
         """Target ids (B, T) over memory (B, S, d_model) -> outputs (B, T, d_model).
 
-        caches: of a search, pairs that hold what came before position start.
+        caches: of a search, pairs that hold what came before position start. With those of
+        one shape (fixed.py) start is the position of each of the T tokens, (T,).
         """
         if memory is not None:
             check_sides(memory, check_ids(target), "memory")
         x = self.embed(target, self.target_embedding, start)
         mask = None
+        if isinstance(start, Tensor):
+            mask = caches[0][0].mask
         # a single token may look at all that is written
-        if exporting() or target.shape[1] > 1:
+        elif exporting() or target.shape[1] > 1:
             mask = causal_mask(start + target.shape[1], target.device)[start:]
         return self.decoder(
             x,

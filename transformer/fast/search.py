@@ -6,6 +6,7 @@ They ask a model for `initial_state(source, new_cache)` and `step(tokens, state)
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -21,14 +22,22 @@ from transformer.core.checks import (
 )
 from transformer.core.protocol import check_plain
 from transformer.decoding import Hypothesis, length_penalty
+from transformer.fast import FAST
+from transformer.fast.fixed import FixedState, run, takes_fixed
+from transformer.fast.model import Transformer, TransformerConfig
+
+
+def next_log_probs(logits: Tensor, pad_id: int) -> Tensor:
+    """log P in nats of logits (..., V). Padding is no token: -inf."""
+    log_probs = logits.log_softmax(dim=-1)
+    log_probs[..., pad_id] = -torch.inf
+    return log_probs
 
 
 def step_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
     """log P(next token) in nats after tokens (rows, T), T >= 1, that the state has not read yet:
-    (rows, V). Padding is no token: -inf."""
-    log_probs = model.step(tokens, state).log_softmax(dim=-1)
-    log_probs[:, model.config.pad_id] = -torch.inf
-    return log_probs
+    (rows, V)."""
+    return next_log_probs(model.step(tokens, state), model.config.pad_id)
 
 
 def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
@@ -47,6 +56,11 @@ def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
     else:
         check_padding(real)
     return (real.sum(dim=1) + extra).clamp(max=room)
+
+
+def most_of(limit: Tensor) -> int:
+    """Tokens that the longest output may have; one is always written."""
+    return max(1, *limit.tolist()) if len(limit) else 1
 
 
 def alarm(deadline: float | None) -> Callable[[], bool]:
@@ -115,6 +129,41 @@ class KeyValueCache:
         self.length = min(self.length, length)
 
 
+# Which caches
+
+
+@cache
+def replays_agree(device: torch.device) -> bool:
+    """Whether steps that a GPU replays write what growing caches write: tried once, with a small
+    model in fp64."""
+    with torch.random.fork_rng(devices=[]):  # drawn on the CPU
+        c = TransformerConfig(24, d_model=32, d_ff=32, N=1, h=2, tie_embeddings=False)
+        model = Transformer(c, FAST).double().to(device)
+    source = torch.arange(3, 23, device=device).view(4, 5)
+    ways = []
+    try:
+        for fixed in (False, True):
+            beams = beam_search(model, source, fixed=fixed)
+            tokens = [best.tokens for [best] in beams]
+            ways.append((greedy_search(model, source, fixed=fixed), tokens))
+    except RuntimeError:
+        return False
+    return ways[0] == ways[1]
+
+
+def choose_fixed(model: nn.Module, device: torch.device, fixed: bool | None) -> bool:
+    """Whether a search takes caches of one shape: as asked, or, where nothing is, on a GPU if the
+    model can and `replays_agree`. ValueError where it is asked for and the model cannot."""
+    if fixed and not takes_fixed(model):
+        raise ValueError(
+            f"{type(model).__name__} has no caches of one shape: only a Transformer has, "
+            "with the package's attention and positions, and without hooks"
+        )
+    if fixed is None:
+        return device.type == "cuda" and takes_fixed(model) and replays_agree(device)
+    return fixed
+
+
 # Greedy search
 
 
@@ -150,25 +199,42 @@ def greedy_tokens(
 
 
 def greedy_search(
-    model: nn.Module, source: Tensor, extra: int = 50, deadline: float | None = None
+    model: nn.Module,
+    source: Tensor,
+    extra: int = 50,
+    deadline: float | None = None,
+    fixed: bool | None = None,
 ) -> list[list[int]]:
     """At each step the likeliest token: source ids (B, S) -> B lists of ids.
 
-    The end mark is included where it was reached. A sentence that is done leaves the batch and the
-    state. deadline: seconds, after which those that are not done get what was written till then.
-    The model is in evaluation mode afterwards, as after `beam_search`.
+    The end mark is included where it was reached. deadline: seconds, after which those that are
+    not done get what was written till then. fixed: caches of one shape (fixed.py), which a GPU
+    takes where nothing is said; with growing ones a sentence that is done leaves the batch and the
+    state. The model is in evaluation mode afterwards, as after `beam_search`.
     """
-    return timed_greedy_search(model, source, extra, deadline)[0]
+    return timed_greedy_search(model, source, extra, deadline, fixed)[0]
 
 
 @torch.no_grad()
 def timed_greedy_search(
-    model: nn.Module, source: Tensor, extra: int, deadline: float | None
+    model: nn.Module,
+    source: Tensor,
+    extra: int,
+    deadline: float | None,
+    fixed: bool | None = None,
 ) -> tuple[list[list[int]], list[bool]]:
     """What `greedy_search` finds, and for each sentence whether the search came to its end."""
     passed = alarm(deadline)
     model.eval()
     limit = output_limit(model, check_ids(source), extra)
+    way = fixed_greedy if choose_fixed(model, source.device, fixed) else growing_greedy
+    return way(model, source, limit, passed)
+
+
+def growing_greedy(
+    model: nn.Module, source: Tensor, limit: Tensor, passed: Callable[[], bool]
+) -> tuple[list[list[int]], list[bool]]:
+    """A greedy search whose caches grow; limit: (B,), most tokens of each output."""
     alive = torch.arange(len(source), device=source.device)
     output = torch.full((len(source), 1), model.config.bos_id, device=source.device)
     state = model.initial_state(source, KeyValueCache)
@@ -192,24 +258,66 @@ def timed_greedy_search(
     return results, done
 
 
+def fixed_greedy(
+    model: nn.Module, source: Tensor, limit: Tensor, passed: Callable[[], bool]
+) -> tuple[list[list[int]], list[bool]]:
+    """A greedy search with caches of one shape; a sentence that is done gets padding."""
+    c, room = model.config, most_of(limit)
+    state = FixedState(model.initial_state(source, KeyValueCache), 1, room)
+    output = source.new_full((len(source), 1 + room), c.pad_id)
+    output[:, 0] = c.bos_id
+    going = torch.ones_like(source[:, 0], dtype=torch.bool)
+
+    def step():
+        newest = output.index_select(1, state.position)
+        logits = state.read(model, newest)[:, 0]
+        best = next_log_probs(logits, c.pad_id).argmax(dim=-1)
+        written = best.masked_fill(~going, c.pad_id)
+        output.index_copy_(1, state.position, written[:, None])
+        going.logical_and_((best != c.eos_id) & (state.position < limit))
+        state.say(going)
+
+    run(step, state, room, passed)
+    results = [[t for t in row if t != c.pad_id] for row in output[:, 1:].tolist()]
+    return results, (~going).tolist()
+
+
 # Beam search
 
 
 @dataclass
 class Beam:
-    """The hypotheses of B sentences: k alive of each (1 at first, then up to K), and
-    the n best finished ones."""
+    """The hypotheses of B sentences: k alive of each (up to K), and the n best finished ones.
+
+    Their tokens stand behind a begin mark, with padding up to L, the longest output's number.
+    """
 
     sentence: Tensor  # (B,): its number in the batch
     limit: Tensor  # (B,): most tokens of an output
-    tokens: Tensor  # (B, k, t), begin mark included
+    tokens: Tensor  # (B, k, 1 + L)
     scores: Tensor  # (B, k): log P
-    finished: Tensor  # (B, n, t)
+    finished: Tensor  # (B, n, 1 + L)
     finished_scores: Tensor  # (B, n): log P / lp, -inf where there is none yet
+    written: Tensor  # (1,): tokens of each that is alive
 
     def keep(self, which: Tensor) -> "Beam":
         """The same for some of the sentences."""
-        return Beam(*(getattr(self, field.name)[which] for field in fields(self)))
+        *of_each, written = (getattr(self, field.name) for field in fields(self))
+        return Beam(*(value[which] for value in of_each), written)
+
+    def become(self, other: "Beam"):
+        """Take another's numbers into this one's memory."""
+        for field in fields(self):
+            getattr(self, field.name).copy_(getattr(other, field.name))
+
+    def newest(self) -> Tensor:
+        """The last token of each that is alive: (B, k)."""
+        return self.tokens.index_select(2, self.written)[:, :, 0]
+
+    def can_improve(self, alpha: float) -> Tensor:
+        """Which sentences are not done, (B,); at the limit all have ended."""
+        best = self.scores[:, 0]
+        return can_improve(self.finished_scores, best, self.limit, alpha)
 
 
 def take(tokens: Tensor, places: Tensor) -> Tensor:
@@ -217,14 +325,11 @@ def take(tokens: Tensor, places: Tensor) -> Tensor:
     return tokens.gather(1, places[:, :, None].expand(-1, -1, tokens.shape[2]))
 
 
-def extend(
-    tokens: Tensor, scores: Tensor, log_probs: Tensor, K: int
-) -> tuple[Tensor, Tensor, Tensor]:
+def extend(scores: Tensor, log_probs: Tensor, K: int) -> tuple[Tensor, Tensor, Tensor]:
     """The 2K best one-token extensions of each sentence's k <= K live hypotheses.
 
-    tokens (B, k, t), scores (B, k), log_probs (B, k, V) -> tokens (B, 2K, t + 1), best
-    first, their scores, and which of the k hypotheses each extends, both (B, 2K). If
-    there are fewer than 2K, k V of each.
+    scores (B, k), log_probs (B, k, V) -> the tokens (B, 2K), best first, the scores with them, and
+    which of the k hypotheses each extends, both (B, 2K). If there are fewer than 2K, k V of each.
 
     Of the extensions of K beginnings at most K end, one each, so at least K of the best 2K go on.
     With K = 21 and 8,000 types a sentence has 168,000 extensions. To rank fewer, each token is
@@ -238,20 +343,17 @@ def extend(
     best, place = totals_of_ends.flatten(1).topk(min(2 * K, k * V))
     parent = place // ends.shape[1]  # place counts through all k * m of them
     token = ends.gather(1, place % ends.shape[1])
-    return torch.cat([take(tokens, parent), token[:, :, None]], dim=2), best, parent
+    return token, best, parent
 
 
-def keep_finished(
-    beam: Beam, tokens: Tensor, scores: Tensor, pad_id: int
-) -> tuple[Tensor, Tensor]:
-    """The best n of a beam's n finished (B, n, t) and the newly finished (B, K, t + 1).
+def keep_finished(beam: Beam, tokens: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The best n of a beam's n finished and the newly finished (B, K, 1 + L).
 
-    Their tokens (B, n, t + 1) and scores (B, n); -inf marks what is none.
+    Their tokens (B, n, 1 + L) and scores (B, n); -inf marks what is none.
     """
     n = beam.finished_scores.shape[1]
     scores, places = torch.cat([beam.finished_scores, scores], dim=1).topk(n)
-    earlier = F.pad(beam.finished, (0, 1), value=pad_id)
-    return take(torch.cat([earlier, tokens], dim=1), places), scores
+    return take(torch.cat([beam.finished, tokens], dim=1), places), scores
 
 
 def can_improve(
@@ -272,11 +374,13 @@ def advance(
 
     Returns the next `Beam`, and which of the B * k rows each one extends, (B, K).
     """
-    candidates, best, parent = extend(beam.tokens, beam.scores, log_probs, K)
-    length = candidates.shape[2] - 1  # without the begin mark
-    ended = (candidates[:, :, -1] == c.eos_id) | (beam.limit <= length)[:, None]
-    newly = best.masked_fill(~ended, -torch.inf)[:, :K] / length_penalty(length, alpha)
-    finished, finished_scores = keep_finished(beam, candidates[:, :K], newly, c.pad_id)
+    token, best, parent = extend(beam.scores, log_probs, K)
+    length = beam.written + 1
+    candidates = take(beam.tokens, parent).index_copy_(2, length, token[:, :, None])
+    ended = (token == c.eos_id) | (beam.limit <= length)[:, None]
+    penalty = length_penalty(length.to(best.dtype), alpha)
+    newly = best.masked_fill(~ended, -torch.inf)[:, :K] / penalty
+    finished, finished_scores = keep_finished(beam, candidates[:, :K], newly)
     scores, places = best.masked_fill(ended, -torch.inf).topk(min(K, best.shape[1]))
     B, k = log_probs.shape[:2]
     first = torch.arange(0, B * k, k, device=best.device)[:, None]
@@ -286,21 +390,29 @@ def advance(
         scores=scores,
         finished=finished,
         finished_scores=finished_scores,
+        written=length,
     )
     return beam, first + parent.gather(1, places)
 
 
-def first_beam(source: Tensor, limit: Tensor, bos_id: int, n: int) -> Beam:
-    """The `Beam` before the first step: a hypothesis a sentence, its begin mark."""
-    B = len(source)
-    tokens = source.new_full((B, 1, 1), bos_id)
+def first_beam(
+    limit: Tensor, c, k: int, n: int, dtype: torch.dtype = torch.float32
+) -> Beam:
+    """The `Beam` before the first step: of each sentence its begin mark, k times, of which all but
+    the first have no probability."""
+    B, room = len(limit), most_of(limit)
+    tokens = limit.new_full((B, k, 1 + room), c.pad_id)
+    tokens[:, :, 0] = c.bos_id
+    scores = torch.full((B, k), -torch.inf, dtype=dtype, device=limit.device)
+    scores[:, 0] = 0.0
     return Beam(
-        sentence=torch.arange(B, device=source.device),
+        sentence=torch.arange(B, device=limit.device),
         limit=limit,
         tokens=tokens,
-        scores=torch.zeros(B, 1, device=source.device),
-        finished=tokens.expand(-1, n, -1),
-        finished_scores=torch.full((B, n), -torch.inf, device=source.device),
+        scores=scores,
+        finished=tokens[:, :1].repeat(1, n, 1),
+        finished_scores=torch.full_like(scores[:, :1], -torch.inf).repeat(1, n),
+        written=limit.new_zeros(1),
     )
 
 
@@ -308,7 +420,8 @@ def stopped(beam: Beam, alpha: float) -> Beam:
     """A `Beam` at its deadline: of a sentence of which nothing has ended, the best beginnings that
     are alive stand where the finished ones would."""
     n = beam.finished_scores.shape[1]
-    alive = beam.scores[:, :n] / length_penalty(beam.tokens.shape[2] - 1, alpha)
+    penalty = length_penalty(beam.written.to(beam.scores.dtype), alpha)
+    alive = beam.scores[:, :n] / penalty
     more = n - alive.shape[1]
     alive = F.pad(alive, (0, more), value=-torch.inf)
     tokens = F.pad(beam.tokens[:, :n], (0, 0, 0, more))
@@ -333,20 +446,52 @@ def beam_steps(
     one of all that are left, and False, when passed() says that the time is over."""
     c = model.config
     state = model.initial_state(source, KeyValueCache)
-    beam = first_beam(source, output_limit(model, source, extra), c.bos_id, n)
+    beam = first_beam(output_limit(model, source, extra), c, 1, n)
     while len(beam.sentence):
         if passed():
             yield stopped(beam, alpha), False
             return
-        newest = beam.tokens[:, :, -1:].flatten(0, 1)  # (B * k, 1)
+        newest = beam.newest().flatten()[:, None]  # (B * k, 1)
         log_probs = step_log_probs(model, newest, state).unflatten(0, beam.scores.shape)
         beam, rows = advance(beam, log_probs, K, alpha, c)
-        # at the limit all have ended, and none can improve
-        go_on = can_improve(beam.finished_scores, beam.scores[:, 0], beam.limit, alpha)
+        go_on = beam.can_improve(alpha)
         if not go_on.all():
             yield beam.keep(~go_on), True
             beam, rows = beam.keep(go_on), rows[go_on]
         state.select(rows.flatten())
+
+
+def fixed_beam_steps(
+    model: nn.Module,
+    source: Tensor,
+    K: int,
+    alpha: float,
+    extra: int,
+    n: int,
+    passed: Callable[[], bool],
+) -> Iterator[tuple[Beam, bool]]:
+    """What `beam_steps` yields, with caches of one shape: all of it at the end, as no sentence
+    leaves the batch."""
+    c = model.config
+    dtype = torch.promote_types(torch.float32, next(model.parameters()).dtype)
+    beam = first_beam(output_limit(model, source, extra), c, K, n, dtype)
+    room = beam.tokens.shape[2] - 1
+    state = FixedState(model.initial_state(source, KeyValueCache), K, room)
+
+    def step():
+        log_probs = next_log_probs(state.read(model, beam.newest()), c.pad_id)
+        after, rows = advance(beam, log_probs, K, alpha, c)
+        go_on = after.can_improve(alpha)
+        # nothing comes of a sentence that is done, so that it stays as it is
+        after.scores.masked_fill_(~go_on[:, None], -torch.inf)
+        beam.become(after)
+        state.select(rows)
+        state.say(go_on)
+
+    run(step, state, room, passed)
+    go_on = beam.can_improve(alpha)
+    yield beam.keep(~go_on), True
+    yield stopped(beam.keep(go_on), alpha), False
 
 
 def beam_search(
@@ -357,6 +502,7 @@ def beam_search(
     extra: int = 50,
     n_best: int = 1,
     deadline: float | None = None,
+    fixed: bool | None = None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses by log P / lp, several kept alive at each step (Section 6.1).
 
@@ -365,10 +511,12 @@ def beam_search(
     sentence is done when none alive can still overtake the n_best finished. deadline: seconds,
     after which a sentence that is not done gets the best hypotheses that have ended till then,
     or, where none has, the best beginnings (without an end mark, and shorter than the limit).
-    The model is in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an
+    fixed: caches of one shape, as in `greedy_search`. The model is in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an
     alpha, an extra or a deadline out of range.
     """
-    return timed_beam_search(model, source, beam, alpha, extra, n_best, deadline)[0]
+    return timed_beam_search(
+        model, source, beam, alpha, extra, n_best, deadline, fixed
+    )[0]
 
 
 @torch.no_grad()
@@ -380,6 +528,7 @@ def timed_beam_search(
     extra: int,
     n_best: int,
     deadline: float | None,
+    fixed: bool | None = None,
 ) -> tuple[list[list[Hypothesis]], list[bool]]:
     """What `beam_search` finds, and for each sentence whether the search came to its end."""
     check_plain(model)
@@ -388,14 +537,16 @@ def timed_beam_search(
     model.eval()
     results: list[list[Hypothesis]] = [[] for _ in range(len(source))]
     done = [True] * len(source)
-    steps = beam_steps(model, source, beam, alpha, extra, n_best, passed)
+    chosen = choose_fixed(model, source.device, fixed)
+    way = fixed_beam_steps if chosen else beam_steps
+    steps = way(model, source, beam, alpha, extra, n_best, passed)
     for part, to_its_end in steps:
-        for i, b in enumerate(part.sentence.tolist()):
+        found = part.sentence, part.finished[:, :, 1:], part.finished_scores
+        for b, outputs, scores in zip(*(x.tolist() for x in found)):
             done[b] = to_its_end
-            outputs = part.finished[i, :, 1:]
             results[b] = [
-                Hypothesis(tokens[tokens != model.config.pad_id].tolist(), score)
-                for tokens, score in zip(outputs, part.finished_scores[i].tolist())
+                Hypothesis([t for t in tokens if t != model.config.pad_id], score)
+                for tokens, score in zip(outputs, scores)
                 if score > -torch.inf
             ]
     return results, done
