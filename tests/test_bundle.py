@@ -83,6 +83,7 @@ def test_the_chat_bot_does_what_its_card_says():
         )
 
 
+@pytest.mark.system
 @needs("tatoeba/deu-eng.zip")
 def test_the_everyday_model_does_what_its_card_says():
     """200 sentences instead of 2,000: within three standard errors."""

@@ -1462,6 +1462,7 @@ def shingles(text, size=8):
     return {hash(tuple(words[i : i + size])) for i in range(len(words) - size + 1)}
 
 
+@pytest.mark.system
 def test_no_sentence_of_multi30k_stands_in_the_repository(multi30k, root):
     theirs = set().union(
         *(

@@ -554,6 +554,7 @@ def test_sizes_of_all_splits_are_known():
     assert set(SIZES) == {(name, split) for name, split in known if name != "bundled"}
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "name, split",
     [
@@ -583,6 +584,7 @@ AS_READ = (
 )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "name",
     [
@@ -617,6 +619,7 @@ def test_multi30k_round_trip():
             ) and words == sorted(words)
 
 
+@pytest.mark.system
 @needs("tatoeba/deu-eng.zip")
 def test_tatoeba_does_not_leak():
     parts = [

@@ -142,7 +142,6 @@ def test_most_of_what_is_there_twice_is_called():
         "stacks.EncoderLayer",
         "stacks.Stack",
         "training.train",
-        "training.validation_loss",
     }
     methods = {method for plain in forms() for _, method in calls_of(plain)}
     assert methods >= {"forward", "encode", "decode", "embed"}
