@@ -27,7 +27,7 @@ from transformer.fast.fixed import FixedState, run, takes_fixed
 from transformer.fast.model import Transformer, TransformerConfig
 
 
-def next_log_probs(logits: Tensor, pad_id: int) -> Tensor:
+def log_probs_of(logits: Tensor, pad_id: int) -> Tensor:
     """log P in nats of logits (..., V). Padding is no token: -inf."""
     log_probs = logits.log_softmax(dim=-1)
     log_probs[..., pad_id] = -torch.inf
@@ -37,7 +37,7 @@ def next_log_probs(logits: Tensor, pad_id: int) -> Tensor:
 def step_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
     """log P(next token) in nats after tokens (rows, T), T >= 1, that the state has not read yet:
     (rows, V)."""
-    return next_log_probs(model.step(tokens, state), model.config.pad_id)
+    return log_probs_of(model.step(tokens, state), model.config.pad_id)
 
 
 def output_limit(model: nn.Module, source: Tensor, extra: int = 50) -> Tensor:
@@ -271,7 +271,7 @@ def fixed_greedy(
     def step():
         newest = output.index_select(1, state.position)
         logits = state.read(model, newest)[:, 0]
-        best = next_log_probs(logits, c.pad_id).argmax(dim=-1)
+        best = log_probs_of(logits, c.pad_id).argmax(dim=-1)
         written = best.masked_fill(~going, c.pad_id)
         output.index_copy_(1, state.position, written[:, None])
         going.logical_and_((best != c.eos_id) & (state.position < limit))
@@ -479,7 +479,7 @@ def fixed_beam_steps(
     state = FixedState(model.initial_state(source, KeyValueCache), K, room)
 
     def step():
-        log_probs = next_log_probs(state.read(model, beam.newest()), c.pad_id)
+        log_probs = log_probs_of(state.read(model, beam.newest()), c.pad_id)
         after, rows = advance(beam, log_probs, K, alpha, c)
         go_on = after.can_improve(alpha)
         # nothing comes of a sentence that is done, so that it stays as it is
