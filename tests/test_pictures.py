@@ -114,11 +114,7 @@ PICTURES = {
     ),
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
     "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),
-    "nearness": lambda: views.nearness([-1, 0, 1], {"a": [0, 2, 0], "b": [2, 0, 0]}),
     "looks_back": lambda: views.looks_back({"quiet": EYE / 2, "loud": EYE}, WORDS),
-    "four_parts": lambda: views.four_parts(
-        {"clock and clock": EYE, "rest": EYE}, WORDS
-    ),
     "beyond": lambda: views.beyond(EYE, 3),
     "further": lambda: views.further({"sines": ([97], [75]), "none": ([63], [25])}),
     "larger_of_two": lambda: views.larger_of_two(

@@ -75,10 +75,8 @@ HOMES = {
     ],
     "positions": [
         "beyond",
-        "four_parts",
         "further",
         "looks_back",
-        "nearness",
         "rows_of_positions",
         "rotations",
     ],

@@ -1,16 +1,14 @@
-"""The pictures of chapter 07: the table of sines, shifts, nearness, the four parts of a
-score, and how far each kind of positions carries."""
+"""The pictures of chapter 07: the table of sines, shifts, heads that look back, and how far each
+kind of positions carries."""
 
 import torch
 
-from transformer.views.labels import label_ends
 from transformer.views.shapes import weights_bar, weights_table
 from transformer.views.style import (
     GREY,
     IDEAS,
     INK,
     LIGHT,
-    SERIES,
     panels,
     signed_map,
     without_frame,
@@ -81,35 +79,6 @@ def rotations(matrix, steps):
     return figure
 
 
-def nearness(distances, curves, ylabel="product", untrained=()):
-    """Products over the distance of two positions: {name: values}, with their peaks.
-
-    untrained: values of heads with random weights, thin lines behind the others.
-    """
-    figure, axes = panels(6.8, 3.0)
-    ax, said = axes[0, 0], []
-    for number, values in enumerate(untrained):
-        name = "_" if number else "random weights"
-        values = torch.as_tensor(values).tolist()
-        ax.plot(distances, values, color=GREY, lw=0.8, label=name)
-    colours = (GREY, COLOUR) if len(curves) == 2 else SERIES
-    for (name, values), colour in zip(curves.items(), colours):
-        values = torch.as_tensor(values)
-        ax.plot(distances, values.tolist(), color=colour, lw=2, label=name)
-        best = int(values.argmax())
-        ax.plot(distances[best], values[best], "o", ms=5.5, color=colour)
-        said.append(f"{name}: highest at {distances[best]}, {values[best]:.3g}")
-    if len(untrained):
-        flat = torch.stack([torch.as_tensor(values) for values in untrained])
-        said.append(f"random weights: from {flat.min():.2g} to {flat.max():.2g}")
-    ax.set(xlabel="j − p: how many words after the one that looks", ylabel=ylabel)
-    step = 5 if len(distances) > 20 else 1
-    ax.set_xticks([place for place in distances if place % step == 0])
-    label_ends(ax)
-    figure.alternative = f"Products over the distance j − p. {'; '.join(said)}."
-    return figure
-
-
 def looks_back(tables, words):
     """Weights (T, T) of heads over the words of one sentence: {title: weights}."""
     figure, axes = panels(3.9 * len(tables) + 0.5, 4.1, columns=len(tables))
@@ -128,38 +97,6 @@ def looks_back(tables, words):
     axes[0, 0].set_ylabel("the word that looks")
     weights_bar(figure, axes[0, -1], shown)
     figure.alternative = f"{'. '.join(said)}."
-    return figure
-
-
-def four_parts(parts, words):
-    """The parts of a head's scores (T, T) over the words of a sentence: {name: scores}.
-
-    What a row's scores have in common is taken off: softmax does not see it.
-    """
-    figure, axes = panels(8.1, 3.0, columns=len(parts))
-    said, rows = [], {}
-    for name, scores in parts.items():
-        scores = torch.as_tensor(scores).float()
-        rows[name] = scores - scores.mean(dim=1, keepdim=True)
-    largest = max(float(scores.abs().max()) for scores in rows.values())
-    for ax, (name, scores) in zip(axes[0], rows.items()):
-        shown = signed_image(ax, scores, largest)
-        size = f"{scores.square().mean().sqrt():.1f}"
-        ax.set(aspect="equal", yticks=[], xlabel=f"typical size {size}")
-        ax.set_xticks(range(len(words)), words, rotation=90, size=8.5)
-        ax.set_title(name)
-        said.append(f"{name}: typical size {size}")
-    axes[0, 0].set_yticks(range(len(words)), words, size=8.5)
-    axes[0, 0].set_ylabel("the word that looks")
-    bar = figure.colorbar(shown, ax=axes[0, -1], shrink=0.7, aspect=20, pad=0.04)
-    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
-    bar.ax.tick_params(length=0)
-    bar.set_label("part of the score")
-    before = rows[next(reversed(rows))].diagonal(-1).mean()
-    figure.alternative = (
-        f"Four tables of the same pairs of words. {'; '.join(said)}. The last has a band "
-        f"along its diagonal, with a mean of {before:.1f} for the word before."
-    )
     return figure
 
 
