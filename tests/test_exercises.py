@@ -11,13 +11,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer.attention import attention, join_heads, split_heads
+from transformer.attention import attention, causal_mask, join_heads, split_heads
 from transformer.corpora.splits import fold
 from transformer.optimizer import adam_update
 from transformer.positions import rotate, sinusoids
 from transformer.teaching.exercises import Exercise
 from transformer.teaching.exercises.attention import check_window_mask, window
 from transformer.teaching.exercises.feed_forward import check_hat
+from transformer.teaching.exercises.model import moved
 from transformer.teaching.exercises.parsing import check_bracket_f1
 from transformer.teaching.exercises.stacks import (
     check_layer_norm_gradient,
@@ -47,8 +48,8 @@ MISTAKES = {
     "pulls": ("q - p", "p - q"),
     "hat": ("-2 *", "-1 *"),
     "blend": ("10 * asked", "asked"),
-    "blind_spots": ("range(token, len(still))", "range(token + 1, len(still))"),
-    "shifted": ("[*target, eos_id]", "[bos_id, *target]"),
+    "continued": ("(x, so_far)", "(x)"),
+    "broken_rule": (".triu(1)", "[:-1, -1]"),
     "published_gru_step": ("(r * h) @ U_n.T", "r * (h @ U_n.T)"),
     "additive_weights": (" * real", ""),
     "linear_states": ("W = W @ W", "W = W"),
@@ -135,6 +136,7 @@ def written(code, name):
     place = {"math": math, "np": np, "torch": torch, "F": F}
     place |= {f.__name__: f for f in (attention, split_heads, join_heads)}  # 04's page
     place |= {"rotate": rotate, "sinusoids": sinusoids}  # 07's page
+    place |= {"causal_mask": causal_mask, "moved": moved}  # 08's page
     place["folded"] = fold  # 10's page
     place["adam_update"] = adam_update  # 12's page
     exec(code, place)

@@ -22,7 +22,7 @@ ORGANS = {
     "past": (
         "A row of scores has to see the token that was read last, and the one before. "
         "Where it does not, a mask hides too much, or the target is shifted twice.",
-        "08 The model (exercise 2)",
+        "08 The model (the table of rule 1)",
     ),
     "padding": (
         "Padding is read as words. A sentence gets other scores in another batch.",

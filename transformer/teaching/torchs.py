@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from transformer.attention import causal_mask
+
 
 def torchs_transformer(model: nn.Module) -> nn.Transformer:
     """torch.nn.Transformer with a model's weights, sizes, type, and mode.
@@ -28,6 +30,22 @@ def torchs_transformer(model: nn.Module) -> nn.Transformer:
             if name.endswith(("in_proj_bias", "out_proj.bias")):
                 p.data.zero_()
     return torchs.to(model.embedding.weight.dtype).train(model.training)
+
+
+def torchs_scores(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    """What torch.nn.Transformer makes of a plain model's weights: scores (B, T, V).
+
+    Torch's class is the two stacks alone, so the model's embedding is below and above it.
+    """
+    ignored = source == model.config.pad_id  # torch's masks: True is not seen
+    x = torchs_transformer(model)(
+        model.embed(source),
+        model.embed(target),
+        tgt_mask=~causal_mask(target.shape[1], target.device),
+        src_key_padding_mask=ignored,
+        memory_key_padding_mask=ignored,
+    )
+    return model.score(x)
 
 
 def torchs_layers(torchs: nn.Transformer) -> list[nn.Module]:

@@ -80,10 +80,9 @@ def whole_model():
     for y, text in ((0.94, "add"), (1.28, "norm")):
         look = {"color": DARK["norm"], "va": "center", "size": 9.5}
         ax.text(TARGET + 0.42, FIRST + y, text, **look)
-    look = {"size": 9, "color": GREY, "style": "italic"}
     theirs = "the paper’s “outputs (shifted right)”"
-    ax.text(TARGET, -0.32, theirs, ha="center", va="top", **look)
-    ax.text(12.3, 8.15, "the paper’s\n“Linear”", ha="left", va="center", **look)
+    noted(ax, TARGET, -0.32, theirs, ha="center", va="top")
+    noted(ax, 12.3, 8.15, "the paper’s\n“Linear”", ha="left", va="center")
     figure.alternative = (
         "The model, from below. Source ids pass embedding, positions and N encoder "
         "layers of self-attention and feed-forward network; target ids pass the same"
@@ -94,6 +93,11 @@ def whole_model():
         "lane. The embedding, transposed, and a softmax give the probabilities."
     )
     return figure
+
+
+def noted(ax, x, y, text, **place):
+    """A remark beside a part, in small grey letters."""
+    ax.text(x, y, text, size=9, color=GREY, style="italic", **place)
 
 
 def shape(tensor) -> str:
@@ -116,12 +120,11 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.4), 0.58)
     machine(ax, N)
-    sides = {"source": SOURCE, "target": TARGET}
+    sides = ("source", "target")
     texts = {name: pieces(stations[name][0], tokenizer) for name in sides}
-    for name, x in sides.items():
+    for name, x in zip(texts, (SOURCE, TARGET)):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
-        ids = f"ids: {shape(stations[name])}"
-        ax.text(x, -0.3, ids, ha="center", va="top", size=9.5, color=GREY)
+        noted(ax, x, -0.3, f"ids: {shape(stations[name])}", ha="center", va="top")
     places = (
         (SOURCE + 0.25, 2.28, "memory"),  # of one size with its lanes
         (TARGET + 0.25, 2.28, "x"),
@@ -130,9 +133,10 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     )
     for x, y, name in places:
         ax.text(x, y, shape(stations[name]), va="center", size=9.5)
+    noted(ax, SOURCE - 0.2, 2.28, "sentences × tokens × width", ha="right", va="center")
     top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
-    text = f"memory: {memory}"
-    ax.text(SOURCE + 0.1, top, text, va="bottom", color=DARK["attention"])
+    look = {"va": "bottom", "color": DARK["attention"]}
+    ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
     best = probabilities.topk(most)
     words = [tokenizer.decode([token]) for token in best.indices.tolist()]
     next_tokens(ax, words, best.values.tolist(), len(probabilities))
@@ -161,8 +165,7 @@ def next_tokens(ax, words, values, V):
         ax.text(2.17 + 3.6 * value, y, text, va="center", size=9.5)
     arrow(ax, (1.5, 9.2), (1.5, 9.8))
     ax.text(1.5, 9.88, words[0], ha="center", va="bottom", weight="bold", size=12)
-    look = {"size": 9, "color": GREY, "style": "italic"}
-    ax.text(2.05, 9.94, "chosen: the largest", va="bottom", **look)
+    noted(ax, 2.05, 9.94, "chosen: the largest", va="bottom")
 
 
 def next_word(tables):
@@ -179,7 +182,12 @@ def next_word(tables):
         names = [word for word, _ in rows]
         ax.set_yticks(range(len(rows)), names)
         ax.set(xlim=(0, 1.25), ylim=(len(rows) - 0.5, -0.6), xticks=[0, 0.5, 1])
-        ax.set_title(f"{source}\n{target} ...", size=10, loc="left", linespacing=1.4)
+        ax.set_title(
+            f"English: {source}\nGerman: {target} ...",
+            size=9.5,
+            loc="left",
+            linespacing=1.4,
+        )
         without_frame(ax)
         likeliest = max(rows, key=lambda row: row[1])[0]
         said.append(f"{source} {target} ... {likeliest} ({best:.2f}).")

@@ -1,70 +1,95 @@
-"""Exercises of notebook 08: a detector of blind spots, the shifted target."""
+"""Exercises of notebook 08: a decoder alone, and which rule a model breaks."""
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
+from transformer.attention import causal_mask, padding_mask
+from transformer.model import Transformer, TransformerConfig
 from transformer.teaching.exercises import Exercise
 
-
-class Summing(torch.nn.Module):
-    """A model whose row t scores the sum of target tokens 0 to t, but those that
-    `blind` names, and of later ones that `leaks` names; both are pairs (row, token)."""
-
-    def __init__(self, blind: list[tuple[int, int]], leaks: list[tuple[int, int]]):
-        super().__init__()
-        self.blind, self.leaks = blind, leaks
-
-    def forward(self, source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        T = target.shape[1]
-        seen = torch.ones(T, T).tril()
-        for row, token in self.blind:
-            seen[row, token] = 0
-        for row, token in self.leaks:
-            seen[row, token] = 1
-        vectors = torch.nn.functional.one_hot(target, 10).float()
-        return seen @ vectors + source.float().mean()
+SIZES = TransformerConfig(vocab_size=12, d_model=16, d_ff=32, N=2, h=2, P_drop=0.0)
 
 
-def blind_spots(model, source, target, V: int) -> set[tuple[int, int]]:
-    """Pairs (row, token), token <= row, where the row does not move with the token."""
-    before, found = model(source, target), set()
-    for token in range(target.shape[1]):
-        changed = target.clone()
-        changed[:, token] = (changed[:, token] + 1) % V
-        still = (model(source, changed) == before).all(dim=-1)[0]
-        found |= {(row, token) for row in range(token, len(still)) if still[row]}
-    return found
+class Peeking(Transformer):
+    """No row of the target is hidden from any other."""
+
+    def so_far(self, T: int) -> Tensor:
+        return torch.ones(T, T, dtype=torch.bool)
+
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        real = padding_mask(source, self.config.pad_id)
+        so_far = self.so_far(target.shape[1])
+        return self.decoder(self.embed(target), memory, so_far, real)
 
 
-def some_models() -> list[tuple]:
-    source, target = torch.tensor([[5, 6]]), torch.tensor([[1, 4, 7, 9, 3]])
-    off = [(row, row) for row in range(5)]  # a causal mask one place off
-    cases: list[tuple] = [([], []), (off, []), ([(4, 0)], []), ([(2, 1)], [(0, 3)])]
-    return [(Summing(*case), source, target, 10) for case in cases]
+class Leaking(Peeking):
+    """Row 1 sees token 2, and nothing else is wrong."""
+
+    def so_far(self, T: int) -> Tensor:
+        mask = causal_mask(T)
+        mask[1, 2] = True
+        return mask
 
 
-check_blind_spots = Exercise(
-    blind_spots,
-    some_models,
-    "change one token at a time, and look at its own row and all the rows after it",
+class Forgetful(Transformer):
+    """Padding is hidden in the encoder, and not in cross-attention."""
+
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        so_far = causal_mask(target.shape[1])
+        return self.decoder(self.embed(target), memory, so_far, None)
+
+
+def built(*kinds: type[Transformer]) -> list[Transformer]:
+    """New models, always the same; the state of chance stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return [kind(SIZES).eval() for kind in kinds]
+
+
+def continued(model: Transformer, tokens: Tensor) -> Tensor:
+    """Scores of what comes after each token, by the encoder's stack with a causal mask."""
+    x = model.encoder(model.embed(tokens), causal_mask(tokens.shape[1]))
+    return model.score(x).detach()
+
+
+check_continued = Exercise(
+    continued,
+    lambda: [(*built(Transformer), torch.tensor([[1, 5, 3, 7], [1, 4, 4, 9]]))],
+    "embed, one stack with a mask, score; a stack takes the mask after x",
 )
 
 
-def shifted(targets: list[list[int]], pad_id: int, bos_id: int, eos_id: int) -> tuple:
-    """What goes into the decoder and what it should name, by torch's padding."""
-    sides = [
-        [[bos_id, *target] for target in targets],
-        [[*target, eos_id] for target in targets],
-    ]
-    return tuple(
-        torch.nn.utils.rnn.pad_sequence(
-            list(map(torch.tensor, side)), batch_first=True, padding_value=pad_id
-        )
-        for side in sides
-    )
+@torch.no_grad()
+def moved(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    """(T, T): does a row of scores (down) move with a target token (across)?"""
+    before, columns = model(source, target), []
+    for t in range(target.shape[1]):
+        changed = target.clone()
+        changed[0, t] = (changed[0, t] + 1) % model.config.vocab_size
+        columns.append((model(source, changed) != before).any(dim=-1)[0])
+    return torch.stack(columns, dim=1)
 
 
-check_shifted = Exercise(
-    shifted,
-    lambda: [([[5, 6, 7], [8], [9, 4]], 0, 1, 2), ([[3], [4, 5]], 9, 7, 8)],
-    "the decoder reads the start mark and all tokens, and names all tokens and the end mark",
+@torch.no_grad()
+def broken_rule(model: Transformer, source: Tensor, target: Tensor) -> int:
+    """1: a row looks ahead; 2: padding changes scores; 0: neither."""
+    if moved(model, source, target).triu(1).any():
+        return 1
+    padded = F.pad(source, (0, 3), value=model.config.pad_id)
+    change = (model(padded, target) - model(source, target)).abs().max()
+    return 2 if change > 1e-3 else 0
+
+
+def suspects() -> list[tuple]:
+    source, target = torch.tensor([[5, 6, 8, 2]]), torch.tensor([[1, 4, 7, 9, 3]])
+    models = built(Transformer, Peeking, Forgetful, Leaking)
+    return [(model, source, target) for model in models]
+
+
+check_broken_rule = Exercise(
+    broken_rule,
+    suspects,
+    "change each target token in turn and look at earlier rows; then put padding "
+    "behind the source, and allow for rounding",
 )
