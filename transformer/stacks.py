@@ -144,9 +144,8 @@ from torch import Tensor, nn
 # %% tags=["active-ipynb"]
 # begin, end = 1, 2
 # answer = [*number[0].flip(0).tolist(), end]
-# given = torch.tensor(
-#     [[begin, *answer[:-1]]]
-# )  # the decoder names the next token of each
+# # the decoder is given the begin mark and the digits, and says what follows each of them
+# given = torch.tensor([[begin, *answer[:-1]]])
 # with torch.no_grad():
 #     bets = cut_model(number, given)[0].softmax(dim=-1)  # (9, 13)
 # tokens = [*range(3, 13), end]
