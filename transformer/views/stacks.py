@@ -360,30 +360,15 @@ def stack(ax, x, names, N) -> float:
 
 def decoder_layer():
     """One lane through a decoder layer: three sub-layers, and what each arrow carries."""
-    figure, ax = canvas((-1.6, 12.4), (-2.75, 1.0), 0.6)
+    figure, ax = canvas((-1.6, 12.4), (-2.75, 0.5), 0.58)
     lane(ax, (0, 0), (12.0, 0))
     ax.text(-0.15, 0, "a token\nof the target", ha="right", va="center", size=10.5)
-    below = {"ha": "center", "va": "top", "size": 10}
-    for start, name, idea, keys in (
-        (0.4, "causal\nself-attention", "attention", "the target's lanes,\nup to here"),
-        (4.4, "cross-\nattention", "attention", "the memory,\nall of the source"),
-        (8.4, "feed-forward", "feed-forward", None),
-    ):
-        look = {"color": DARK[idea], "size": 10}
-        inside, middle, end = start + 0.45, start + 1.35, start + 2.7
-        arrow(ax, (start, 0), (start, -0.95), (inside, -0.95), colour=IDEAS[idea])
-        box(ax, (inside, -1.35), (1.8, 0.8), name, idea, size=10.5)
-        out = [(inside + 1.8, -0.95), (end, -0.95), (end, -0.14)]
-        arrow(ax, *out, colour=IDEAS[idea])
-        plus(ax, end, 0)
-        norm(ax, end + 0.55, 0, upright=True, size=(0.5, 0.24))
-        ax.text(end - 0.1, -0.3, "write", ha="right", va="center", **look)
-        carried = "query" if keys else "read"
-        ax.text(start + 0.1, -0.3, carried, ha="left", va="center", **look)
-        if keys:
-            arrow(ax, (middle, -2.1), (middle, -1.35), colour=IDEAS[idea], width=2)
-            ax.text(middle + 0.15, -1.75, "keys, values", va="center", **look)
-            ax.text(middle, -2.15, keys, **below)
+    attention = "attention"
+    beneath(
+        ax, 0.4, "causal\nself-attention", attention, "the target's lanes,\nup to here"
+    )
+    beneath(ax, 4.4, "cross-\nattention", attention, "the memory,\nall of the source")
+    beneath(ax, 8.4, "feed-forward", "feed-forward")
     figure.alternative = (
         "One lane passes causal self-attention, cross-attention and feed-forward, with a "
         "sum and LayerNorm after each. Both attentions take their query from the lane. "
@@ -391,6 +376,23 @@ def decoder_layer():
         "the second from the memory."
     )
     return figure
+
+
+def beneath(ax, start, name, idea, keys=""):
+    """A sub-layer beneath the lane, with its arrows, and where its keys are from."""
+    colour, look = IDEAS[idea], {"color": DARK[idea], "size": 10, "va": "center"}
+    inside, middle, end = start + 0.45, start + 1.35, start + 2.7
+    arrow(ax, (start, 0), (start, -0.95), (inside, -0.95), colour=colour)
+    box(ax, (inside, -1.35), (1.8, 0.8), name, idea, size=10.5)
+    arrow(ax, (inside + 1.8, -0.95), (end, -0.95), (end, -0.14), colour=colour)
+    plus(ax, end, 0)
+    norm(ax, end + 0.55, 0, upright=True, size=(0.5, 0.24))
+    ax.text(start + 0.1, -0.3, "query" if keys else "read", ha="left", **look)
+    ax.text(end - 0.1, -0.3, "write", ha="right", **look)
+    if keys:
+        arrow(ax, (middle, -2.1), (middle, -1.35), colour=colour, width=2)
+        ax.text(middle + 0.15, -1.75, "keys, values", **look)
+        ax.text(middle, -2.15, keys, ha="center", va="top", size=10)
 
 
 def dependence(tables):
