@@ -151,11 +151,12 @@ PICTURES = {
     ),
     "bets": lambda: views.bets({"first": [0.2, 0.1]}, [2 / 9, 1 / 9], ["1", "end"]),
     "sizes": lambda: views.sizes(
-        {"norms": [1, 1], "no norms": [1, 30]}, {"norms": [0.2], "no norms": [0.9]}
+        {"norms": ([1, 1], [0.2]), "no norms": ([1, 30], [0.9])}
     ),
     "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
     "race": lambda: views.race({"no norms": [2.3] * 20, "post-norm": [2.0] * 20}),
     "two_stacks": views.two_stacks,
+    "decoder_layer": views.decoder_layer,
     "dependence": lambda: views.dependence(
         {"target": torch.ones(5, 5).tril(), "source": torch.ones(5, 6)}
     ),

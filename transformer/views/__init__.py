@@ -27,6 +27,7 @@ HOMES = {
     ],
     "stacks": [
         "bets",
+        "decoder_layer",
         "dependence",
         "layer_norm_bars",
         "likeness",

@@ -240,43 +240,44 @@ def bets(probabilities, shares, tokens):
     return figure
 
 
-def sizes(lengths, largest):
-    """What grows with the layers: {wiring: typical size of the numbers on the lanes},
-    from the input on, and {wiring: mean largest weight of a token}, from layer 1 on."""
+def sizes(growth):
+    """What grows with the layers: {wiring: (typical size of the numbers on the lanes, from
+    the input on; mean largest weight of a token, from layer 1 on)}."""
     figure, axes = panels(7.6, 2.9, columns=2)
-    left, right = axes[0]
-    for ax, curves, first in ((left, lengths, 0), (right, largest, 1)):
-        for name, values in curves.items():
-            colour = WARNING if name == "no norms" else SERIES[0]
+    said = []
+    for name, curves in growth.items():
+        colour = WARNING if name == "no norms" else SERIES[0]
+        for ax, values, first in zip(axes[0], curves, (0, 1)):
             steps = range(first, first + len(values))
             ax.plot(steps, values, "o-", ms=4, color=colour, lw=2, label=name)
-        ax.set(xlabel="after layer" if ax is left else "layer")
-        ax.set_xticks(steps)
-        label_ends(ax)
-    left.set_xticks(range(len(next(iter(lengths.values())))))
-    left.set(yscale="log", ylim=(0.7, None))
+            ax.set_xticks(steps)
+        numbers, weights = curves
+        said.append(
+            f"{name}: sizes {', '.join(f'{v:.1f}' for v in numbers)}, weights "
+            f"{', '.join(f'{v:.2f}' for v in weights)}."
+        )
+    left, right = axes[0]
+    left.set(yscale="log", ylim=(0.7, None), xlabel="after layer")
     left.set_yticks([1, 10], ["1", "10"])
     left.minorticks_off()
     left.set_title("size of the numbers on the lanes")
-    right.set(ylim=(0, 1.05), yticks=[0, 0.5, 1])
+    right.set(ylim=(0, 1.05), yticks=[0, 0.5, 1], xlabel="layer")
     right.set_title("largest weight of a token")
-    said = [
-        f"{name}: sizes {', '.join(f'{v:.1f}' for v in values)}, weights "
-        f"{', '.join(f'{v:.2f}' for v in largest[name])}."
-        for name, values in lengths.items()
-    ]
+    for ax in axes[0]:
+        label_ends(ax)
     figure.alternative = f"Sizes and largest weights by layer. {' '.join(said)}"
     return figure
 
 
-def race(curves, every=10, marks=((2.398, "guessing"),)):
-    """Losses over steps, each the mean of `every`; marks are levels with a meaning. The
-    curve of "no norms" is the wrong one."""
+def race(curves, every=10, marks=((2.398, "guessing"),), scale="log"):
+    """Losses over steps, each the mean of `every`; marks are levels with a meaning. A
+    curve without something is the wrong one."""
     figure, axes = panels(7.2, 3.4)
     ax, said, colours = axes[0, 0], [], iter(SERIES)
     for name, means in curves.items():
         steps = [every * (i + 0.5) for i in range(len(means))]
-        colour = WARNING if name == "no norms" else next(colours)
+        wrong = name.startswith(("no ", "without "))
+        colour = WARNING if wrong else next(colours)
         ax.plot(steps, means, color=colour, lw=2, label=name)
         said.append(f"{name} from {means[0]:.3g} to {means[-1]:.3g}")
     last = every * max(map(len, curves.values()))
@@ -284,7 +285,9 @@ def race(curves, every=10, marks=((2.398, "guessing"),)):
         ax.plot([0, last], [level] * 2, color=GREY, lw=0.8, ls=DASHES, zorder=0)
         look = {"size": 9.5, "ha": "right", "va": "bottom", "color": "#5c5c66"}
         ax.text(last, 1.05 * level, text, **look)
-    ax.set(xlim=(0, last), yscale="log")
+    ax.set(xlim=(0, last), yscale=scale)
+    if scale == "linear":
+        ax.set(ylim=(0, None))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.set(xlabel="training step", ylabel="loss, nats per token")
@@ -353,6 +356,43 @@ def stack(ax, x, names, N) -> float:
     gap = heights_of(len(names), 0)[2] - STEP / 2 - 0.3
     ax.text(x - 1.9, gap, "...", ha="center", va="center", size=13, color=GREY)
     return heights_of(len(names), len(names) - 1)[2] + STEP / 2
+
+
+def decoder_layer():
+    """One lane through a decoder layer: three sub-layers, and what each arrow carries."""
+    figure, ax = canvas((-1.6, 12.4), (-2.75, 0.5), 0.58)
+    lane(ax, (0, 0), (12.0, 0))
+    ax.text(-0.15, 0, "a token\nof the target", ha="right", va="center", size=10.5)
+    attention = "attention"
+    beneath(
+        ax, 0.4, "causal\nself-attention", attention, "the target's lanes,\nup to here"
+    )
+    beneath(ax, 4.4, "cross-\nattention", attention, "the memory,\nall of the source")
+    beneath(ax, 8.4, "feed-forward", "feed-forward")
+    figure.alternative = (
+        "One lane passes causal self-attention, cross-attention and feed-forward, with a "
+        "sum and LayerNorm after each. Both attentions take their query from the lane. "
+        "Keys and values of the first come from the target's lanes up to this one, those of "
+        "the second from the memory."
+    )
+    return figure
+
+
+def beneath(ax, start, name, idea, keys=""):
+    """A sub-layer beneath the lane, with its arrows, and where its keys are from."""
+    colour, look = IDEAS[idea], {"color": DARK[idea], "size": 10, "va": "center"}
+    inside, middle, end = start + 0.45, start + 1.35, start + 2.7
+    arrow(ax, (start, 0), (start, -0.95), (inside, -0.95), colour=colour)
+    box(ax, (inside, -1.35), (1.8, 0.8), name, idea, size=10.5)
+    arrow(ax, (inside + 1.8, -0.95), (end, -0.95), (end, -0.14), colour=colour)
+    plus(ax, end, 0)
+    norm(ax, end + 0.55, 0, upright=True, size=(0.5, 0.24))
+    ax.text(start + 0.1, -0.3, "query" if keys else "read", ha="left", **look)
+    ax.text(end - 0.1, -0.3, "write", ha="right", **look)
+    if keys:
+        arrow(ax, (middle, -2.1), (middle, -1.35), colour=colour, width=2)
+        ax.text(middle + 0.15, -1.75, "keys, values", **look)
+        ax.text(middle, -2.15, keys, ha="center", va="top", size=10)
 
 
 def dependence(tables):
