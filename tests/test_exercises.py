@@ -16,7 +16,6 @@ from transformer.corpora.splits import fold
 from transformer.optimizer import adam_update
 from transformer.positions import rotate, sinusoids
 from transformer.teaching.exercises import Exercise
-from transformer.teaching.exercises.attention import check_window_mask, window
 from transformer.teaching.exercises.feed_forward import check_hat
 from transformer.teaching.exercises.model import moved
 from transformer.teaching.exercises.parsing import check_bracket_f1
@@ -35,7 +34,6 @@ MISTAKES = {
     "neighbours_move": ("return max(changes)", "return changes[0]"),
     "training_bytes": ("4 * 4 *", "4 * 3 *"),
     "crossing": ("8 * d_model**2", "4 * d_model**2"),
-    "window_mask": ("back < r", "back <= r"),
     "shared_keys": (
         "split_heads(x @ W_Q, h)",
         "(x @ W_Q).unflatten(-1, (-1, h)).movedim(-1, 1)",
@@ -194,11 +192,10 @@ def test_other_right_answers(checker, answer):
             ].tolist(),
         ),
         (check_hat, lambda x, relu: relu(1 - x.abs())),
-        (check_window_mask, lambda tokens, r, pad_id: window(tokens, r, 0)),
     ],
 )
 def test_other_mistakes(checker, answer):
-    """Each bracket once, however often it stands there; p above 1; |x| by torch; padding is 0."""
+    """Each bracket once, however often it stands there; p above 1; |x| by torch."""
     assert checker.verdict(answer).startswith("not yet")
 
 

@@ -138,7 +138,9 @@ PICTURES = {
         EYE[:, :2], EYE[:, 2:], {"der": ["dog"], "die": WORDS[:3]}, told="dog"
     ),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
-    "masks": lambda: views.masks({"padding": EYE[0] > 0, "causal": EYE > 0}, WORDS),
+    "masks": lambda: views.masks(
+        {"padding": (EYE, EYE[0] > 0), "causal": (EYE, EYE > 0)}, WORDS
+    ),
     "splitting_heads": views.splitting_heads,
     "look_ups": lambda: views.look_ups(
         {"one head": EYE}, torch.tensor([[0, 1], [2, 3], [1, 0], [3, 2]])

@@ -144,14 +144,6 @@ def look_ups(names, n=4, asked=1, runs=5, count=32):
     return queries, keys, numbers, numbers.gather(2, places)[..., 0]
 
 
-def two_look_ups(names, n=6, runs=5, count=32):
-    """Two names in one query: query (runs, count, 1, 2 d), pairs (runs, count, n, 2 d), and the
-    two numbers asked for (runs, count, 2). A pair is a name, its number, and zeros."""
-    asked, keys, numbers, right = look_ups(names, n, 2, runs, count)
-    pairs = torch.cat([keys, numbers], dim=-1)
-    return asked.flatten(2)[:, :, None], F.pad(pairs, (0, names.shape[1] - 1)), right
-
-
 def ask(names, wishes=1, count=64, n=6):
     """n pairs of a name and a number, and some of the names.
 

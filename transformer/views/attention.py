@@ -1,9 +1,16 @@
 """The pictures of chapter 04: weights, masks, heads, and where a trained head looks."""
 
 import torch
-from matplotlib.patches import FancyArrowPatch
+from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from transformer.views.shapes import arrow, box, cells, weights_bar, weights_table
+from transformer.views.shapes import (
+    arrow,
+    background,
+    box,
+    cells,
+    weights_bar,
+    weights_table,
+)
 from transformer.views.style import (
     DARK,
     GREY,
@@ -38,90 +45,88 @@ def weights(tables, words):
     return figure
 
 
-COLUMNS = {"word": 0.55, "key": 2.3, "score": 4.3, "weight": 5.6, "value": 9.1}
-
-
 def masks(tables, words):
-    """Who may look at whom: {title: boolean (T, T) or (T,)}, blue where allowed."""
+    """Weights under masks side by side, grey where a mask forbids to look.
+
+    tables: {title: (weights (T, T), boolean mask (T, T) or (T,))}.
+    """
     T = len(words)
-    figure, axes = panels(2.55 * len(tables) + 0.4, 3.1, columns=len(tables))
-    said = []
-    for ax, (title, mask) in zip(axes[0], tables.items()):
-        allowed = mask.expand(T, T)
-        rows = words if ax is axes[0, 0] else [""] * T
-        weights_table(ax, 0.72 * allowed, rows, words, numbers=False)
-        ax.set_title(title, pad=10, weight="bold")
-        ax.tick_params(axis="x", labelrotation=40, labelsize=9.5)
-        for label in ax.get_xticklabels():
-            label.set(ha="left", rotation_mode="anchor")
+    figure, axes = panels(3.3 * len(tables) + 0.6, 3.5, columns=len(tables))
+    shown, said = None, []
+    for ax, (title, (table, mask)) in zip(axes[0], tables.items()):
+        allowed = torch.as_tensor(mask).expand(T, T)
+        shown = weights_table(ax, table, words, words)
+        for r, c in (~allowed).nonzero().tolist():
+            spot = (c - 0.5, r - 0.5)
+            ax.add_patch(Rectangle(spot, 1, 1, fc=FORBIDDEN, ec="white", zorder=4))
+        ax.set_title(title, weight="bold", pad=10)
+        ax.set_xlabel("... takes from")
         seen = "; ".join(
             f"{words[i]}: {', '.join(words[j] for j in range(T) if allowed[i, j])}"
             for i in range(T)
         )
         said.append(f"{title}: {seen}.")
-    axes[0, 0].set_ylabel("the word that looks")
-    figure.supxlabel("blue: may be looked at", size=10, color=DARK["attention"])
-    figure.alternative = "Who may look at whom. " + " ".join(said)
+    axes[0, 0].set_ylabel("the word that takes")
+    weights_bar(figure, axes[0], shown)
+    figure.alternative = (
+        "Weights, and in grey whom a mask hides. Each word may look at: "
+        + " ".join(said)
+    )
     return figure
 
 
 # Heads
 
-HEIGHTS = (4.95, 3.25, 1.55, -1.15)  # of the strips that are shown: three, and the last
-WIDE = (0.1, 1.9), (4.5, -1.15), (14.2, 1.9), (18.0, 1.9)  # blocks with their sizes
-PRODUCTS = 4.95, 1.9, -1.15  # of queries, keys and values
+FORBIDDEN = "#dcdce2"
+ROWS = {"queries": 8.1, "keys": 6.3, "values": 4.5, "attention": 2.85, "joined": 1.2}
+FIRST, PITCH, WIDE, HIGH = 5.0, 1.25, 0.86, 1.2  # of the columns and their strips
 
 
 def splitting_heads(d_model=512, h=8):
-    """Three wide products, cut into h heads, attended to side by side, joined again."""
-    figure, ax = canvas((0, 20.4), (-3.0, 6.6), 0.39)
-    shades = [weights_map()(0.2 + 0.45 * i / (h - 1)) for i in range(h)]
-    middle = 1.9
-    blocks = [
-        (0.1, middle, "words", [LIGHT]),
-        (14.2, middle, "joined", shades),
-        (18.0, middle, "output", [LIGHT]),
-    ]
-    for name, y in zip(("queries", "keys", "values"), PRODUCTS):
-        blocks.append((4.5, y, name, shades))
-        arrow(ax, (2.5, middle), (3.0, middle), (3.0, y), (4.4, y), colour=GREY)
-        ax.text(3.7, y + 0.2, f"$W_{name[0].upper()}$", ha="center")
-    for x, y, name, colours in blocks:
-        cells(ax, (x, y - 0.8), (2.3, 1.6), 4, colours)
-        ax.text(x + 1.15, y + 1.0, name, ha="center", weight="bold")
-    small = {"va": "top", "size": 9, "color": GREY}
-    for x, y in WIDE:
-        ax.text(x + 1.15, y - 0.95, f"T × {d_model}", ha="center", **small)
-    strips(ax, shades, h, middle)
-    arrow(ax, (16.6, middle), (17.9, middle), colour=GREY)
-    ax.text(17.2, middle + 0.2, "$W_O$", ha="center")
-    ax.text(7.9, -2.1, f"each head gets {d_model // h} columns of all three", **small)
+    """Three wide products, cut into h columns, attended to side by side, joined again."""
+    end = FIRST + PITCH * (h - 1) + WIDE
+    figure, ax = canvas((0, end + 4.6), (0, 9.7), 0.42)
+    small = {"size": 9, "color": GREY}
+    cells(ax, (0.1, ROWS["keys"] - 0.8), (2.2, 1.6), 4, [LIGHT])
+    ax.text(1.2, ROWS["keys"] + 1.0, "words", ha="center", weight="bold")
+    ax.text(1.2, ROWS["keys"] - 1.3, f"T × {d_model}", ha="center", **small)
+    for name, y in list(ROWS.items())[:3]:
+        start = (2.4, ROWS["keys"]), (2.9, ROWS["keys"])
+        arrow(ax, *start, (2.9, y), (FIRST - 0.3, y), colour=GREY)
+        ax.text(3.75, y + 0.2, f"$W_{name[0].upper()}$", ha="center")
+        ax.text(end + 0.4, y, name, va="center", weight="bold")
+    for i in range(h):
+        column(ax, FIRST + PITCH * i, i + 1, weights_map()(0.2 + 0.45 * i / (h - 1)))
+    blue = {"weight": "bold", "va": "center", "color": DARK["attention"]}
+    ax.text(end + 0.4, ROWS["attention"], "attention", **blue)
+    ax.text(FIRST - 1.9, ROWS["joined"], "joined", va="center", weight="bold")
+    arrow(ax, (end + 0.2, ROWS["joined"]), (end + 1.9, ROWS["joined"]), colour=GREY)
+    ax.text(end + 1.0, ROWS["joined"] + 0.2, "$W_O$", ha="center")
+    cells(ax, (end + 2.1, ROWS["joined"] - 0.6), (2.2, 1.2), 4, [LIGHT])
+    ax.text(end + 3.2, ROWS["joined"] + 0.8, "output", ha="center", weight="bold")
+    ax.text(FIRST, 0.1, f"each head: {d_model // h} of the {d_model} columns", **small)
     figure.alternative = (
         "Words pass three matrices, which make queries, keys and values of width "
-        f"{d_model}; each is cut into {h} strips of {d_model // h}; head 1 attends "
-        "with the first strip of all three, head 2 with the second, and so on; the "
+        f"{d_model}; all three are cut into {h} strips of {d_model // h}; head 1 attends "
+        "with the first strip of each, head 2 with the second, and so on; the "
         "results are joined and pass a last matrix."
     )
     return figure
 
 
-def strips(ax, shades, h, middle):
-    """Strips and their attentions, with ways from the three products and to the joined."""
-    for y in PRODUCTS:
-        ax.plot([6.9, 7.3], [y, y], color=GREY, lw=0.9)
-    ax.plot([7.3, 7.3], [HEIGHTS[-1], HEIGHTS[0]], color=GREY, lw=0.9)
-    for head, y in zip((0, 1, 2, h - 1), HEIGHTS):
-        arrow(ax, (7.3, y), (7.8, y), colour=GREY, width=0.9)
-        for number, name in enumerate("QKV"):
-            place = 7.9 + 0.55 * number, y - 0.55
-            cells(ax, place, (0.42, 1.1), 4, [shades[head]])
-            if head == 0:
-                ax.text(place[0] + 0.21, y + 0.7, f"${name}_1$", ha="center", size=9)
-        arrow(ax, (9.6, y), (10.1, y), colour=GREY, width=0.9)
-        box(ax, (10.2, y - 0.36), (2.45, 0.72), f"attention {head + 1}", "attention")
-        ax.plot([12.75, 13.4, 13.4], [y, y, middle], color=GREY, lw=0.9)
-    arrow(ax, (13.4, middle), (14.1, middle), colour=GREY, width=0.9)
-    ax.text(11.42, 0.2, "...", ha="center", va="center", size=14, color=GREY)
+def column(ax, x, number, shade):
+    """A column: a head's strips of queries, keys and values, its attention, its result."""
+    background(ax, (x - 0.05, 3.75), (WIDE + 0.1, 5.1))
+    middle = x + WIDE / 2
+    ax.text(middle, 9.1, f"head {number}", ha="center", size=9)
+    for name in ("queries", "keys", "values", "joined"):
+        cells(ax, (x, ROWS[name] - HIGH / 2), (WIDE, HIGH), 4, [shade, shade])
+    y = ROWS["attention"]
+    arrow(ax, (middle, 3.7), (middle, y + 0.33), colour=GREY, width=0.9)
+    box(ax, (x, y - 0.3), (WIDE, 0.6), f"{number}", "attention")
+    arrow(
+        ax, (middle, y - 0.33), (middle, ROWS["joined"] + 0.65), colour=GREY, width=0.9
+    )
 
 
 def look_ups(tables, asked):
@@ -155,16 +160,17 @@ def look_ups(tables, asked):
     return figure
 
 
-def looks(maps, word, layer, head, german, marks):
+def looks(maps, word, layer, head, german, marks=None):
     """From a word of each sentence to the others, arcs as thick as an encoder head's
     weights.
 
     layer and head count from 0. german: the translations; marks: of each the word to
-    look at, a verdict, and whether it is right.
+    look at, a verdict, and whether it is right, where there is one.
     """
     longest = max(len(one.source) for one in maps) - 1
     figure, axes = panels(min(0.92 * longest, 8.3), 2.1 * len(maps), len(maps))
     said = []
+    marks = marks or [(sentence, "", True) for sentence in german]
     for ax, one, translation, mark in zip(axes[:, 0], maps, german, marks):
         words = one.source[:-1]
         shares = one.encoder[layer, head, words.index(word)].tolist()
@@ -174,7 +180,7 @@ def looks(maps, word, layer, head, german, marks):
         verdict(ax, translation, *mark, right_edge=longest - 0.45)
         best = max(range(len(words)), key=lambda i: shares[i])
         looked = f"“{word}” looks at “{words[best]}” ({shares[best]:.2f})"
-        said.append(f"{' '.join(words)} {looked}; {mark[1]}.")
+        said.append(f"{' '.join(words)} {looked}; {mark[1] or translation}.")
     figure.alternative = " ".join(said)
     return figure
 

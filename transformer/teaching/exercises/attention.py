@@ -1,28 +1,9 @@
-"""Exercises of notebook 04: attention, softmax, a mask, heads."""
+"""Exercises of notebook 04: heads that share their keys and values."""
 
 import torch
 
-from transformer.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    padding_mask,
-)
+from transformer.attention import MultiHeadAttention
 from transformer.teaching.exercises import Exercise, normal
-
-
-def window(tokens, r, pad_id):
-    T = tokens.shape[1]
-    near = causal_mask(T) & ~causal_mask(T).tril(-r)
-    return padding_mask(tokens, pad_id) & near
-
-
-check_window_mask = Exercise(
-    window,
-    lambda: [
-        (torch.tensor([[5, 8, 2, 7, 0], [4, 9, 1, 3, 2]]), 5 - p, p) for p in (0, 2)
-    ],
-    "with r = 3 the position 4 sees the positions 2, 3 and 4; the shape is (B, 1, T, T)",
-)
 
 
 def heads(x, W_Q, W_K, W_V, W_O, h):
