@@ -89,7 +89,6 @@ HOMES = {
         "best_answer",
         "confidence",
         "dropout_places",
-        "pushes",
         "surer",
         "two_judges",
     ],
