@@ -42,7 +42,7 @@ from torch import Tensor
 #
 # By its loss the model gets worse from round 8 on. By its guesses it does not. What gets worse, if not the answers?
 #
-# Look at a single place where the model is wrong. Its first guess is *seinen*, but *ihren* is right, and gets a probability of 0.2. This costs $-\ln 0.2 = 1.6$. Now let the model become surer of *seinen*, so that *ihren* is left with 0.05. This costs $-\ln 0.05 = 3.0$. The guess is as wrong as before, so the second judge sees no change. But the loss has nearly doubled.
+# Look at a single place where the model is wrong. Its first guess is *seinen* ("his"), but *ihren* ("her") is right, and gets a probability of 0.2. This costs $-\ln 0.2 = 1.6$ **nats**, as the unit is called with natural logarithms. Now let the model become surer of *seinen*, so that *ihren* is left with 0.05. This costs $-\ln 0.05 = 3.0$. The guess is as wrong as before, so the second judge sees no change. But the loss has nearly doubled.
 #
 # Is it that? Two more numbers will tell. One is how sure the model is: the probability of its first guess, right or wrong, averaged over all places of the new sentences. The other is the loss on sentences that it *has* learned. What do you expect of each after round 8?
 
@@ -59,7 +59,7 @@ from torch import Tensor
 # %% [markdown]
 # ## The gradient is p minus q
 #
-# *Die Katze verlor* ("the cat lost") goes on with *ihren*. Say that the model knows only three words and gives *ihren*, *seinen* and *den* the probabilities $p = (0.7, 0.2, 0.1)$. The training sentence says that it should have been $q = (1, 0, 0)$. Such a target, 1 for the right token (called gold) and 0 for all others, is **one-hot**. Which way does training now push the three scores?
+# *Die Katze verlor* ("the cat lost") goes on with *ihren*. Say that a model knows only three words and gives *ihren*, *seinen* and *den* the probabilities $p = (0.7, 0.2, 0.1)$. The training sentence says that it should have been $q = (1, 0, 0)$. Such a target, 1 for the right token (called gold) and 0 for all others, is **one-hot**. Which way does training now push the three scores?
 #
 # The scores (logits) are $z$, and $p = \mathrm{softmax}(z)$, so $\ln p_k = z_k - \ln \sum_j e^{z_j}$. The loss is $-\sum_k q_k \ln p_k$. Put the one into the other; since the $q_k$ add up to 1,
 #
@@ -79,7 +79,7 @@ from torch import Tensor
 # print("torch's gradient:", [f"{value:.1f}" for value in z.grad])
 
 # %% [markdown]
-# Training goes against the gradient, so the push on each score is $q - p$: up for *ihren*, down for the others.
+# Training goes against the gradient, so the **push** on each score is $q - p$: up by 0.3 for *ihren*, down for the others.
 #
 # When does the pushing end? When $p = q$. But a softmax is never exactly 1, so with a one-hot target **it never ends**.
 #
@@ -139,7 +139,7 @@ def cross_entropy_with_targets(logits: Tensor, targets: Tensor) -> Tensor:
 # %% [markdown]
 # *The dot is the lowest point of the loss with smoothing: the best answer is 0.9, and more is worse.*
 #
-# And the lowest loss is no longer zero. At best $p = q$, and then the loss is what $q$ costs by itself, $-\sum_k q_k \ln q_k$. Work it out for the paper, with $\epsilon = 0.1$ and 37,000 entries. The right one gets 0.9 and costs $-0.9 \cdot \ln 0.9 = 0.09$. The wrong ones share 0.1, and each costs $-\ln(0.1/37{,}000) = 12.82$; together that is $0.1 \cdot 12.82 = 1.28$. No loss can fall below the sum, 1.38 nats (a loss with natural logarithms counts in **nats**).
+# And the lowest loss is no longer zero. At best $p = q$, and then the loss is what $q$ costs by itself, $-\sum_k q_k \ln q_k$. Work it out for the paper, with $\epsilon = 0.1$ and 37,000 entries. The right one gets 0.9 and costs $-0.9 \cdot \ln 0.9 = 0.09$. The wrong ones share 0.1, and each costs $-\ln(0.1/37{,}000) = 12.82$; together that is $0.1 \cdot 12.82 = 1.28$. No loss can fall below the sum, 1.38 nats.
 #
 # Torch's `cross_entropy` smooths by the same definition. The loss of this book calls it, and leaves out padding:
 
@@ -161,7 +161,7 @@ def label_smoothing_loss(
     if reduction == "mean" and (gold == pad_id).all():
         reduction = "sum"  # the mean of nothing is no number
     return F.cross_entropy(
-        logits.flatten(0, -2),
+        logits.flatten(0, -2),  # all places in one row
         gold.flatten(),
         ignore_index=pad_id,
         label_smoothing=epsilon,
@@ -177,7 +177,7 @@ def label_smoothing_loss(
 # print(f"by torch:      {label_smoothing_loss(perfect, gold).item():.2f}")
 
 # %% [markdown]
-# So a training loss of 1.5 with smoothing would be nearly perfect. Never compare it with a loss without smoothing.
+# So a training loss of 1.5 with smoothing would be nearly perfect. Never compare it with an unsmoothed loss.
 
 # %% [markdown]
 # ## Does a trained model obey?
@@ -311,7 +311,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # BLEU sees little of this. Where the likeliest word is taken, a word that leads with 0.9 is written just like a word that leads with 0.99. So BLEU need not suffer from smoothing. Why it even gains half a point in the paper, we do not know, and on our own data it goes either way ([evidence 13.3](evidence/13_regularization.ipynb)).
 #
-# So which judge is right? Each is right about its own question. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU.
+# So which judge is right? Each is right about its own question. The loss of the beginning saw that the model claimed too much, and the guesses saw that it answered no worse. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU.
 
 # %% [markdown]
 # ## What to keep
@@ -369,7 +369,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # views.surer(runs)
 # ```
 #
-# The gap gets smaller again, and about as many guesses are right (five starts: [evidence 13.1](evidence/13_regularization.ipynb)). Whether dropout prevents the turn of the loss or only puts it off, you can see with `rounds=20`; we have no record of it.
+# The gap gets smaller again, and about as many guesses are right (five starts: [evidence 13.1](evidence/13_regularization.ipynb)). Whether dropout prevents the turn of the loss or only delays it, `rounds=20` will show you.
 # </details>
 #
 # **4. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague says that this is impossible, so there must be a bug. Find two reasons why there need not be one.
