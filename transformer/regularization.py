@@ -173,8 +173,10 @@ def label_smoothing_loss(
 # gold = torch.tensor([5])  # any token but padding, which is 0
 # q = smoothed_targets(gold, 37_000, 0.1)
 # perfect = q.log()  # scores of a model whose p is exactly q
-# print(f"by definition: {cross_entropy_with_targets(perfect, q).item():.2f}")
-# print(f"by torch:      {label_smoothing_loss(perfect, gold).item():.2f}")
+# by_definition = cross_entropy_with_targets(perfect, q)[0]
+# by_torch = label_smoothing_loss(perfect, gold)
+# print(f"by definition {by_definition:.2f}, by torch {by_torch:.2f}")
+# assert torch.allclose(by_definition, by_torch)
 
 # %% [markdown]
 # So a training loss of 1.5 with smoothing would be nearly perfect. Never compare it with an unsmoothed loss.
