@@ -40,7 +40,7 @@ MISTAKES = {
     ),
     "backwards": ("20 * ", ""),
     "adamw": ("rate * decay * p", "decay * p"),
-    "tensor2tensor_loss": ("epsilon / (V - 1)", "epsilon / V"),
+    "calibration_error": (".abs()", ""),
     "key_for": ("rows[back]", "rows[0]"),
     "article": ("(vector - mean).norm()", "-vector @ mean"),
     "pulls": ("q - p", "p - q"),

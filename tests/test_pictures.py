@@ -197,9 +197,6 @@ PICTURES = {
             ]
         }
     ),
-    "pushes": lambda: views.pushes(
-        ["The"], EYE[:1] / 2 + 1 / 8, {"one-hot": EYE[:1], "smoothed": EYE[:1]}, str
-    ),
     "best_answer": lambda: views.best_answer(
         torch.tensor([0.5, 0.9, 0.99]), {"ε = 0.1": torch.tensor([1.4, 1.0, 1.3])}
     ),

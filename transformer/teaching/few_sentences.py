@@ -1,9 +1,10 @@
-"""What chapter 13 learns by heart: a few short sentences of the bundled corpus, and as many of them
-as there are new ones to compare with."""
+"""What chapter 13 learns by heart: a few short sentences of the bundled corpus, and what a training
+says of them and of new ones."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.corpora import read_corpus
@@ -13,6 +14,8 @@ from transformer.fast.model import Transformer, TransformerConfig
 
 WORDS = 6  # at most, of the English sentence
 BATCH = 50
+
+Judged = tuple[float, float, float]  # loss, share of right first guesses, how sure
 
 
 def short(split: str, count: int) -> list[tuple[str, str]]:
@@ -47,3 +50,29 @@ class FewSentences:
         """The scores (n, V) at the n real places of a batch, and the right tokens (n,)."""
         real = batch.gold != self.tokenizer.pad_id
         return model(batch.source, batch.decoder_input)[real], batch.gold[real]
+
+    def judge(self, model: Transformer, batch: Batch) -> Judged:
+        """The mean loss, the share of right first guesses, and their mean probability, in
+        evaluation."""
+        with torch.no_grad():
+            scores, gold = self.answers(model.eval(), batch)
+        sure, guess = scores.softmax(dim=-1).max(dim=-1)
+        right = (guess == gold).double().mean()
+        return F.cross_entropy(scores, gold).item(), right.item(), sure.mean().item()
+
+    def train(
+        self,
+        P_drop: float = 0.0,
+        loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+        rounds: int = 12,
+    ) -> list[tuple[Judged, Judged]]:
+        """How new sentences and known ones are judged after each round of a training by Adam."""
+        model, log = self.model(P_drop), []
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.008, betas=(0.9, 0.98))
+        for _ in range(rounds):
+            for batch in self.batches():
+                optimizer.zero_grad()
+                loss(*self.answers(model.train(), batch)).backward()
+                optimizer.step()
+            log.append((self.judge(model, self.new), self.judge(model, self.known)))
+        return log

@@ -88,7 +88,6 @@ HOMES = {
         "best_answer",
         "confidence",
         "dropout_places",
-        "pushes",
         "surer",
         "two_judges",
     ],

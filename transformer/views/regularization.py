@@ -1,4 +1,4 @@
-"""The pictures of chapter 13: what new sentences say of a training, which way targets push, and
+"""The pictures of chapter 13: what new sentences say of a training, what a target asks for, and
 where dropout is."""
 
 from matplotlib.patches import Circle
@@ -14,7 +14,6 @@ from transformer.views.style import (
     canvas,
     panels,
     picture,
-    without_frame,
 )
 
 LOSS, RIGHT, SURE = SERIES[0], SERIES[1], SERIES[2]
@@ -34,14 +33,19 @@ def two_judges(log):
     loss, right, _ = zip(*(new for new, _ in log))
     for ax, values, colour in zip(axes[0], (loss, right), (LOSS, RIGHT)):
         ax.plot(range(1, len(log) + 1), values, color=colour, lw=2)
+    turn = loss.index(min(loss))
+    axes[0, 0].plot(turn + 1, loss[turn], "o", color=INK, ms=6)
+    look = {"textcoords": "offset points", "ha": "center", "va": "top", "size": 9.5}
+    text, spot = f"lowest: round {turn + 1}", (turn + 1, loss[turn])
+    axes[0, 0].annotate(text, spot, xytext=(0, -7), **look)
     name_loss(axes[0, 0])
     axes[0, 0].set(ylim=(2.5, 4.75), title="loss on new sentences")
     name_share(axes[0, 1], "of all predictions")
     axes[0, 1].set_title("share of right guesses")
     name_rounds(axes[0], len(log))
     figure.alternative = (
-        f"On new sentences, after {len(log)} rounds. Loss: lowest {min(loss):.2f}, last "
-        f"{loss[-1]:.2f}. Share of right guesses: last {right[-1]:.0%}, at most "
+        f"On new sentences, after {len(log)} rounds. Loss: lowest {min(loss):.2f} in round "
+        f"{turn + 1}, last {loss[-1]:.2f}. Share of right guesses: last {right[-1]:.0%}, at most "
         f"{max(right):.0%}."
     )
     return figure
@@ -127,59 +131,6 @@ def name_rounds(row, count, label=None):
 # What a target asks for
 
 
-def pushes(texts, p, targets, decode):
-    """Bars of a model's probabilities at some places, and of the push of each target.
-
-    texts: what is written before each place; p (places, V); targets: {name: q (places, V)}.
-    Of each place the two likeliest tokens are shown, and the sum of all others.
-    """
-    figure, axes = panels(7.6, 2.3 * len(texts), len(texts), 1 + len(targets))
-    said = []
-    for place, (row, text) in enumerate(zip(axes, texts)):
-        best = p[place].topk(2).indices
-        words = [*(decode([i]) for i in best.tolist()), "all others"]
-        shown = few(p[place], best)
-        bars(row[0], words, shown, SERIES[1], f"{text} ...", (0, 1.12))
-        said.append(f"{text} ...: the model gives {listed(words, shown)}.")
-        for ax, (name, q) in zip(row[1:], targets.items()):
-            push = few(q[place] - p[place], best)
-            bars(ax, words, push, SERIES[0], "", (-0.5, 0.8))
-            said.append(f"Push, {name}: {listed(words, push)}.")
-    titles = ["p, the model", *(f"{name}: q − p, the push" for name in targets)]
-    for ax, title in zip(axes[0], titles):
-        look = {"xycoords": "axes fraction", "ha": "center", "weight": "bold"}
-        ax.annotate(title, (0.5, 1.25), **look)
-    figure.alternative = " ".join(said)
-    return figure
-
-
-def few(values, best):
-    """The numbers of the best tokens, and the sum of all others."""
-    return [*values[best].tolist(), (values.sum() - values[best].sum()).item()]
-
-
-def listed(words, values):
-    """Words with their values, for the alternative text of a picture."""
-    return ", ".join(f"{word} {value:.2f}" for word, value in zip(words, values))
-
-
-def bars(ax, words, values, colour, title, ylim):
-    """A bar a word, with its number; signed where the axis has room below zero."""
-    ax.bar(range(len(words)), values, width=0.62, color=colour)
-    ax.axhline(0, color=INK, lw=0.8)
-    for place, value in enumerate(values):
-        below = value < -0.005
-        number = f"{value:+.2f}" if ylim[0] < 0 else f"{value:.2f}"
-        text = "0.00" if abs(value) < 0.005 else number.replace("-", "−")
-        spot = {"xytext": (0, -2 if below else 2), "textcoords": "offset points"}
-        look = {"ha": "center", "va": "top" if below else "bottom", "size": 9}
-        ax.annotate(text, (place, value), **spot, **look)
-    ax.set_title(title, size=10, loc="left", style="italic")
-    ax.set_xticks(range(len(words)), words)
-    ax.set(yticks=[], ylim=ylim)
-    without_frame(ax)
-
-
 def best_answer(p_gold, losses):
     """Losses over the probability of the right token, {name: (n,)}, and a dot at each lowest one
     that is not at the end."""
@@ -189,21 +140,24 @@ def best_answer(p_gold, losses):
         low = int(values.argmin())
         if low < len(values) - 1:
             ax.plot(p_gold[low], values[low], "o", color=INK, ms=6)
+            label, spot = f"best: {p_gold[low]:.1f}", (p_gold[low], values[low])
+            look = {"textcoords": "offset points", "ha": "center", "va": "top"}
+            ax.annotate(label, spot, xytext=(0, -8), color=INK, **look)
         said.append(f"{name}: lowest, {values[low]:.2f}, at {p_gold[low]:.2f}.")
     return picture(ax, f"Loss by the probability of the right token. {' '.join(said)}")
 
 
-def confidence(p_gold):
-    """How many tokens have which probability (n,)."""
+def confidence(sure):
+    """How many first guesses have which probability (n,)."""
     figure, axes = panels(6.6, 2.8)
     ax = axes[0, 0]
-    counts, edges, _ = ax.hist(p_gold.tolist(), bins=50, range=(0, 1), color=SERIES[1])
+    counts, edges, _ = ax.hist(sure.tolist(), bins=50, range=(0, 1), color=SURE)
     ax.axvline(0.9, color=INK, lw=0.8, ls=(0, (4, 3)))
     ax.text(0.885, max(counts), "asked for: 0.9", ha="right", va="top", size=9.5)
-    ax.set(xlabel="probability of the right token", ylabel="tokens", xlim=(0, 1))
+    ax.set(xlabel="probability of the first guess", ylabel="guesses", xlim=(0, 1))
     most = int(counts.argmax())
     figure.alternative = (
-        f"A histogram of {len(p_gold):,} probabilities: {max(counts) / len(p_gold):.0%} "
+        f"A histogram of {len(sure):,} probabilities: {max(counts) / len(sure):.0%} "
         f"are between {edges[most]:.2f} and {edges[most + 1]:.2f}, hardly any elsewhere."
     )
     return figure

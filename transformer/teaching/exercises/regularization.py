@@ -1,31 +1,32 @@
-"""Exercises of notebook 13: tensor2tensor's smoothed loss."""
+"""Exercises of notebook 13: the calibration error."""
 
 import torch
 
-from transformer.regularization import cross_entropy_with_targets, smoothed_targets
 from transformer.teaching.exercises import Exercise
 
 
-def numbers(*shape: int) -> torch.Tensor:
-    """Numbers from 0 to 1, the same at every call."""
-    return torch.rand(shape, generator=torch.Generator().manual_seed(sum(shape)))
+def calibration_error(sure: torch.Tensor, right: torch.Tensor) -> float:
+    """The mean over ten bins of |mean of sure - share of right|, by guesses in the bin."""
+    bins = (10 * sure).long()
+    gaps = torch.zeros(10, dtype=torch.float64)
+    gaps.index_add_(0, bins, sure.double() - right.double())
+    return (gaps.abs().sum() / len(sure)).item()
 
 
-def tensor2tensor_loss(
-    logits: torch.Tensor, gold: torch.Tensor, epsilon: float
-) -> torch.Tensor:
-    """Szegedy's targets with a larger epsilon, and their divergence from the model."""
-    V = logits.shape[1]
-    targets = smoothed_targets(gold, V, epsilon * V / (V - 1))
-    lowest = cross_entropy_with_targets(targets.log(), targets)
-    return (cross_entropy_with_targets(logits, targets) - lowest).mean()
+def guesses() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Too sure below one half and too timid above, and a few guesses with empty bins."""
+    generator = torch.Generator().manual_seed(13)
+    sure, chance = torch.rand(2, 200, generator=generator)
+    few = torch.tensor([0.95, 0.91, 0.35, 0.32])
+    return [
+        (sure, chance < 0.5 * sure + 0.25),
+        (few, torch.tensor([True, False, True, True])),
+    ]
 
 
-check_tensor2tensor_loss = Exercise(
-    tensor2tensor_loss,
-    lambda: [
-        (6 * numbers(5, 9), torch.tensor([3, 0, 8, 3, 1]), 0.1),
-        (40 * numbers(3, 4), torch.tensor([1, 3, 2]), 0.3),
-    ],
-    "V - 1 types share epsilon; the smallest loss is the entropy of the targets",
+check_calibration_error = Exercise(
+    calibration_error,
+    guesses,
+    "in each bin that is not empty: the difference of the two means, without its sign, "
+    "times the share of all guesses that the bin has",
 )
