@@ -1,16 +1,22 @@
-"""The pictures of chapter 06: nouns by gender, what moves their rows, temperature."""
+"""The pictures of chapter 06: nouns by gender, one matrix at both ends, what moves rows,
+temperature."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
+from transformer.views.shapes import arrow, box
 from transformer.views.style import (
+    DARK,
     GREY,
     IDEAS,
     INK,
+    LIGHT,
     SERIES,
+    canvas,
     panels,
+    signed_map,
     without_frame,
 )
 from transformer.views.widget import Widget, plain_style, widget
@@ -97,17 +103,145 @@ def box_of(place, side, wide):
     return Box(left, low, left + wide, low + HIGH)
 
 
-JOBS = ("reads English", "reads German", "writes German")
+# One matrix at both ends
+
+NUMBERS, CELL, STEP = (
+    10,
+    0.24,
+    0.62,
+)  # of a row that are drawn; their width; between rows
+
+
+def one_matrix(rows, words, x, chances, read):
+    """Rows (n, d) of a matrix, drawn where some of them are read and where all of them are
+    compared with a vector x (d,), and the chances (n,) of their words.
+
+    read: {the part that reads: the word whose row it reads}, from top to bottom.
+    """
+    rows, x = torch.as_tensor(rows)[:, :NUMBERS], torch.as_tensor(x)[:NUMBERS]
+    high, wide = STEP * (len(words) - 1), CELL * NUMBERS
+    figure, ax = canvas((-1.3, 17.1), (-1.1, high + 1.75), 0.46)
+    places = {word: high - STEP * i for i, word in enumerate(words)}
+    left, right, largest = 0.0, 10.2, 1.6 * rows.std()
+    for start, told in (
+        (left, "to read: pick a row"),
+        (right, "to write: compare with all"),
+    ):
+        numbers(ax, start, places.values(), rows / largest)
+        ax.text(start + wide / 2, high + 0.6, told, ha="center", weight="bold")
+        ax.text(start + wide / 2, -0.75, "...", ha="center", size=13, color=GREY)
+    for word, y in places.items():
+        bold = "bold" if word in read.values() else "normal"
+        ax.text(left - 0.15, y, word, ha="right", va="center", weight=bold)
+    bridge = [(left + wide / 2, 1.0), (left + wide / 2, 1.3)]
+    bridge += [(right + wide / 2, 1.3), (right + wide / 2, 1.0)]
+    ax.plot(*zip(*((a, high + b) for a, b in bridge)), color=GREEN, lw=1.6)
+    middle = (left + right + wide) / 2
+    same = {"ha": "center", "va": "center", "color": DARK["embedding"], "size": 12}
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 3}
+    ax.text(middle, high + 1.3, "one matrix E", weight="bold", bbox=white, **same)
+    for part, word in read.items():
+        y = places[word]
+        arrow(ax, (left + wide + 0.1, y), (left + wide + 2.2, y), colour=GREEN)
+        times = {"ha": "center", "va": "bottom", "color": DARK["embedding"], "size": 10}
+        ax.text(left + wide + 1.1, y + 0.06, "× √d", **times)
+        box(ax, (left + wide + 2.3, y - 0.36), (1.7, 0.72), part)
+    first, last = (places[word] for word in read.values())
+    inside = left + wide + 3.15
+    arrow(ax, (inside, first - 0.4), (inside, last + 0.4))
+    arrow(ax, (left + wide + 4.1, last), (left + wide + 4.7, last))
+    at = left + wide + 5.1
+    column(ax, at, last, x / (1.6 * x.std()))
+    for y in places.values():
+        ax.plot([at + 0.3, right - 0.1], [last, y], color=GREY, lw=0.7, zorder=0)
+    for (word, y), chance in zip(places.items(), chances):
+        chance = float(chance)
+        start = right + wide + 1.3
+        ax.text(start - 0.12, y, word, ha="right", va="center")
+        ax.barh(y, 2.2 * chance, left=start, height=0.36, color=GREEN)
+        ax.text(start + 2.2 * chance + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
+    ax.text(right + wide + 1.3, high + 0.6, "probability", weight="bold")
+    listed = ", ".join(f"{w} {float(p):.2f}" for w, p in zip(words, chances))
+    readers = " and ".join(f"the {part} reads {word}" for part, word in read.items())
+    figure.alternative = (
+        f"One matrix, drawn twice. On the left {readers}, each by its row times the root of "
+        "d. On the right a vector x that comes out of the decoder is compared with all rows "
+        f"of the same matrix, which gives every word a probability: {listed}."
+    )
+    return figure
+
+
+def numbers(ax, start, places, rows):
+    """Rows of numbers as coloured cells, from start to the right."""
+    for y, row in zip(places, rows):
+        for i, value in enumerate(row.tolist()):
+            cell(ax, (start + CELL * i, y - 0.19), (CELL, 0.38), value)
+
+
+def column(ax, x, y, vector):
+    """The numbers of a vector x, one above another, around (x, y)."""
+    step = 0.2
+    low = y - step * len(vector) / 2
+    for i, value in enumerate(vector.tolist()):
+        cell(ax, (x - 0.19, low + step * (len(vector) - 1 - i)), (0.38, step), value)
+    ax.text(x, low - 0.3, "x", ha="center", va="center", style="italic", size=12)
+
+
+def cell(ax, corner, size, value):
+    """A number between about -1 and 1 as a coloured cell."""
+    from matplotlib.patches import Rectangle
+
+    colour = signed_map()(0.5 + 0.5 * max(-1.0, min(1.0, value)))
+    ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor=LIGHT, lw=0.4))
+
+
+# What moves rows
+
+
+def pulls(rows, steps, x, words):
+    """Rows (n, 2) of a small matrix and their steps (n, 2), which are shares of a vector x (2,)."""
+    figure, axes = panels(6.4, 3.5)
+    ax, said = axes[0, 0], []
+    x = torch.as_tensor(x)
+    look = {"arrowstyle": "-|>,head_width=0.16,head_length=0.32", "lw": 1.8}
+    look |= {"shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", x.tolist(), (0, 0), arrowprops={**look, "color": GREY, "ls": "--"})
+    ax.annotate("", x.tolist(), (0.98 * x).tolist(), arrowprops={**look, "color": GREY})
+    ax.annotate(
+        "x", x.tolist(), (5, -2), textcoords="offset points", color=GREY, size=12
+    )
+    for row, step, word in zip(torch.as_tensor(rows), torch.as_tensor(steps), words):
+        share = float(step @ x / (x @ x))
+        colour = GREEN if share > 0 else INK
+        verb = "pulled" if share > 0 else "pushed"
+        told = f"{verb}, {share:+.2f} x".replace("-", "\N{MINUS SIGN}")
+        arrowed = {**look, "color": colour}
+        ax.annotate("", (row + step).tolist(), row.tolist(), arrowprops=arrowed)
+        ax.plot(*row.tolist(), "o", ms=6, color=colour, zorder=5)
+        beside = {
+            "xytext": (0, -17 if share > 0 else 9),
+            "textcoords": "offset points",
+            "color": colour,
+        }
+        ax.annotate(f"{word}: {told}", row.tolist(), **beside)
+        said.append(f"{word} at ({row[0]:g}, {row[1]:g}) is {told}")
+    ax.set(xlim=(-0.35, 3.3), ylim=(-0.5, 2.4), xticks=[0, 1, 2], yticks=[0, 1, 2])
+    ax.set_aspect("equal")
+    ax.set(xlabel="first number of a row", ylabel="second number")
+    figure.alternative = f"Three rows and a vector x in the plane. {'; '.join(said)}."
+    return figure
 
 
 def jobs(gradients, words):
-    """How strongly each job of a matrix moves some rows: a gradient (V, d) for each of
-    `JOBS`, and {word: its row}."""
-    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(JOBS), sharey=True)
+    """How strongly each job of a matrix moves some rows: {job: its gradient (V, d)} and
+    {word: its row}."""
+    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(gradients), sharey=True)
     rows = list(words.values())
-    sizes = [(1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients]
+    sizes = [
+        (1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients.values()
+    ]
     largest, said = max(map(max, sizes)), []
-    for ax, job, values in zip(axes[0], JOBS, sizes):
+    for ax, job, values in zip(axes[0], gradients, sizes):
         ax.barh(range(len(words)), values, height=0.6, color=GREEN)
         for place, value in enumerate(values):
             text = f"{value:.1f}" if value else "nothing"
