@@ -154,6 +154,7 @@ class Projection(nn.Module):
 # %% tags=["active-ipynb"]
 # logits = Projection(tiny)(torch.tensor([1.5, 0.5])).detach()
 # print("logits", logits.tolist(), "probabilities", softmax(logits))
+# assert torch.allclose(softmax(logits), logits.softmax(dim=0))  # torch's own
 
 # %% [markdown]
 # Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. Which row will fit better?

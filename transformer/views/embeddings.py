@@ -105,11 +105,8 @@ def box_of(place, side, wide):
 
 # One matrix at both ends
 
-NUMBERS, CELL, STEP = (
-    10,
-    0.24,
-    0.62,
-)  # of a row that are drawn; their width; between rows
+NUMBERS, CELL, STEP = 10, 0.24, 0.62  # of a row; width of each; between rows
+RIGHT = 10.2  # where the matrix is drawn again
 
 
 def one_matrix(rows, words, x, chances, read):
@@ -118,50 +115,29 @@ def one_matrix(rows, words, x, chances, read):
 
     read: {the part that reads: the word whose row it reads}, from top to bottom.
     """
-    rows, x = torch.as_tensor(rows)[:, :NUMBERS], torch.as_tensor(x)[:NUMBERS]
     high, wide = STEP * (len(words) - 1), CELL * NUMBERS
-    figure, ax = canvas((-1.3, 17.1), (-1.1, high + 1.75), 0.46)
+    figure, ax = canvas((-1.3, RIGHT + 6.9), (-1.1, high + 1.75), 0.45)
     places = {word: high - STEP * i for i, word in enumerate(words)}
-    left, right, largest = 0.0, 10.2, 1.6 * rows.std()
     for start, told in (
-        (left, "to read: pick a row"),
-        (right, "to write: compare with all"),
+        (0, "to read: pick a row"),
+        (RIGHT, "to write: compare with all"),
     ):
-        numbers(ax, start, places.values(), rows / largest)
+        numbers(ax, start, places.values(), rows)
         ax.text(start + wide / 2, high + 0.6, told, ha="center", weight="bold")
         ax.text(start + wide / 2, -0.75, "...", ha="center", size=13, color=GREY)
     for word, y in places.items():
         bold = "bold" if word in read.values() else "normal"
-        ax.text(left - 0.15, y, word, ha="right", va="center", weight=bold)
-    bridge = [(left + wide / 2, 1.0), (left + wide / 2, 1.3)]
-    bridge += [(right + wide / 2, 1.3), (right + wide / 2, 1.0)]
-    ax.plot(*zip(*((a, high + b) for a, b in bridge)), color=GREEN, lw=1.6)
-    middle = (left + right + wide) / 2
-    same = {"ha": "center", "va": "center", "color": DARK["embedding"], "size": 12}
-    white = {"facecolor": "white", "edgecolor": "none", "pad": 3}
-    ax.text(middle, high + 1.3, "one matrix E", weight="bold", bbox=white, **same)
-    for part, word in read.items():
-        y = places[word]
-        arrow(ax, (left + wide + 0.1, y), (left + wide + 2.2, y), colour=GREEN)
-        times = {"ha": "center", "va": "bottom", "color": DARK["embedding"], "size": 10}
-        ax.text(left + wide + 1.1, y + 0.06, "× √d", **times)
-        box(ax, (left + wide + 2.3, y - 0.36), (1.7, 0.72), part)
-    first, last = (places[word] for word in read.values())
-    inside = left + wide + 3.15
-    arrow(ax, (inside, first - 0.4), (inside, last + 0.4))
-    arrow(ax, (left + wide + 4.1, last), (left + wide + 4.7, last))
-    at = left + wide + 5.1
-    column(ax, at, last, x / (1.6 * x.std()))
+        ax.text(-0.15, y, word, ha="right", va="center", weight=bold)
+    bridge(ax, wide / 2, RIGHT + wide / 2, high + 1.3)
+    through_the_model(ax, wide, {part: places[word] for part, word in read.items()})
+    last = places[[*read.values()][-1]]
+    column(ax, wide + 5.1, last, x)
     for y in places.values():
-        ax.plot([at + 0.3, right - 0.1], [last, y], color=GREY, lw=0.7, zorder=0)
-    for (word, y), chance in zip(places.items(), chances):
-        chance = float(chance)
-        start = right + wide + 1.3
-        ax.text(start - 0.12, y, word, ha="right", va="center")
-        ax.barh(y, 2.2 * chance, left=start, height=0.36, color=GREEN)
-        ax.text(start + 2.2 * chance + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
-    ax.text(right + wide + 1.3, high + 0.6, "probability", weight="bold")
-    listed = ", ".join(f"{w} {float(p):.2f}" for w, p in zip(words, chances))
+        ends = [wide + 5.4, RIGHT - 0.1], [last, y]
+        ax.plot(*ends, color=GREY, lw=0.7, zorder=0)
+    chances = torch.as_tensor(chances).tolist()
+    bars(ax, RIGHT + wide + 1.3, places, chances)
+    listed = ", ".join(f"{word} {p:.2f}" for word, p in zip(words, chances))
     readers = " and ".join(f"the {part} reads {word}" for part, word in read.items())
     figure.alternative = (
         f"One matrix, drawn twice. On the left {readers}, each by its row times the root of "
@@ -171,18 +147,52 @@ def one_matrix(rows, words, x, chances, read):
     return figure
 
 
+def bridge(ax, left, right, y):
+    """What joins the two drawings of the matrix."""
+    ends = [left, left, right, right], [y - 0.3, y, y, y - 0.3]
+    ax.plot(*ends, color=GREEN, lw=1.6)
+    look = {"ha": "center", "va": "center", "color": DARK["embedding"], "size": 12}
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 3}
+    ax.text((left + right) / 2, y, "one matrix E", weight="bold", bbox=white, **look)
+
+
+def through_the_model(ax, start, heights):
+    """Rows go into the parts of a model at some heights, and one vector comes out."""
+    for part, y in heights.items():
+        arrow(ax, (start + 0.1, y), (start + 2.2, y), colour=GREEN)
+        look = {"ha": "center", "va": "bottom", "color": DARK["embedding"], "size": 10}
+        ax.text(start + 1.1, y + 0.06, "× √d", **look)
+        box(ax, (start + 2.3, y - 0.36), (1.7, 0.72), part)
+    first, last = heights.values()
+    arrow(ax, (start + 3.15, first - 0.4), (start + 3.15, last + 0.4))
+    arrow(ax, (start + 4.1, last), (start + 4.7, last))
+
+
+def bars(ax, start, places, chances):
+    """Beside each word the bar of its probability."""
+    top = max(places.values())
+    ax.text(start, top + 0.6, "probability", weight="bold")
+    for (word, y), chance in zip(places.items(), chances):
+        ax.text(start - 0.12, y, word, ha="right", va="center")
+        ax.barh(y, 2.2 * chance, left=start, height=0.36, color=GREEN)
+        ax.text(start + 2.2 * chance + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
+
+
 def numbers(ax, start, places, rows):
-    """Rows of numbers as coloured cells, from start to the right."""
-    for y, row in zip(places, rows):
-        for i, value in enumerate(row.tolist()):
+    """The first numbers of rows as coloured cells, from start to the right."""
+    rows = torch.as_tensor(rows)[:, :NUMBERS]
+    rows = rows / (1.6 * rows.std())
+    for y, row in zip(places, rows.tolist()):
+        for i, value in enumerate(row):
             cell(ax, (start + CELL * i, y - 0.19), (CELL, 0.38), value)
 
 
 def column(ax, x, y, vector):
-    """The numbers of a vector x, one above another, around (x, y)."""
+    """The first numbers of a vector x, one above another, around (x, y)."""
+    vector = torch.as_tensor(vector)[:NUMBERS]
     step = 0.2
     low = y - step * len(vector) / 2
-    for i, value in enumerate(vector.tolist()):
+    for i, value in enumerate((vector / (1.6 * vector.std())).tolist()):
         cell(ax, (x - 0.19, low + step * (len(vector) - 1 - i)), (0.38, step), value)
     ax.text(x, low - 0.3, "x", ha="center", va="center", style="italic", size=12)
 
@@ -203,33 +213,33 @@ def pulls(rows, steps, x, words):
     figure, axes = panels(6.4, 3.5)
     ax, said = axes[0, 0], []
     x = torch.as_tensor(x)
-    look = {"arrowstyle": "-|>,head_width=0.16,head_length=0.32", "lw": 1.8}
-    look |= {"shrinkA": 0, "shrinkB": 0}
-    ax.annotate("", x.tolist(), (0, 0), arrowprops={**look, "color": GREY, "ls": "--"})
-    ax.annotate("", x.tolist(), (0.98 * x).tolist(), arrowprops={**look, "color": GREY})
-    ax.annotate(
-        "x", x.tolist(), (5, -2), textcoords="offset points", color=GREY, size=12
-    )
+    drawn(ax, (0, 0), x.tolist(), GREY, ls="--")
+    by = {"textcoords": "offset points"}
+    ax.annotate("x", x.tolist(), (5, -2), color=GREY, size=12, **by)
     for row, step, word in zip(torch.as_tensor(rows), torch.as_tensor(steps), words):
         share = float(step @ x / (x @ x))
-        colour = GREEN if share > 0 else INK
-        verb = "pulled" if share > 0 else "pushed"
-        told = f"{verb}, {share:+.2f} x".replace("-", "\N{MINUS SIGN}")
-        arrowed = {**look, "color": colour}
-        ax.annotate("", (row + step).tolist(), row.tolist(), arrowprops=arrowed)
+        right = share > 0
+        colour = GREEN if right else INK
+        told = f"{'pulled' if right else 'pushed'}, {share:+.2f} x".replace("-", "−")
+        drawn(ax, row.tolist(), (row + step).tolist(), colour)
         ax.plot(*row.tolist(), "o", ms=6, color=colour, zorder=5)
-        beside = {
-            "xytext": (0, -17 if share > 0 else 9),
-            "textcoords": "offset points",
-            "color": colour,
-        }
-        ax.annotate(f"{word}: {told}", row.tolist(), **beside)
+        place = (0, -17 if right else 9)
+        ax.annotate(f"{word}: {told}", row.tolist(), place, color=colour, **by)
         said.append(f"{word} at ({row[0]:g}, {row[1]:g}) is {told}")
     ax.set(xlim=(-0.35, 3.3), ylim=(-0.5, 2.4), xticks=[0, 1, 2], yticks=[0, 1, 2])
-    ax.set_aspect("equal")
-    ax.set(xlabel="first number of a row", ylabel="second number")
-    figure.alternative = f"Three rows and a vector x in the plane. {'; '.join(said)}."
+    ax.set(aspect="equal", xlabel="first number of a row", ylabel="second number")
+    figure.alternative = f"Rows and a vector x in the plane. {'; '.join(said)}."
     return figure
+
+
+def drawn(ax, start, end, colour, ls="-"):
+    """An arrow in the plane; the head of a dashed one is drawn on its own."""
+    head = {"arrowstyle": "-|>,head_width=0.16,head_length=0.32", "color": colour}
+    ax.plot(*zip(start, end), color=colour, lw=1.8, ls=ls)
+    near = [0.99 * b + 0.01 * a for a, b in zip(start, end)]
+    ax.annotate(
+        "", end, near, arrowprops={**head, "lw": 1.8, "shrinkA": 0, "shrinkB": 0}
+    )
 
 
 def jobs(gradients, words):
