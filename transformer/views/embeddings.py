@@ -174,8 +174,9 @@ def bars(ax, start, places, chances):
     ax.text(start, top + 0.6, "probability", weight="bold")
     for (word, y), chance in zip(places.items(), chances):
         ax.text(start - 0.12, y, word, ha="right", va="center")
-        ax.barh(y, 2.2 * chance, left=start, height=0.36, color=GREEN)
-        ax.text(start + 2.2 * chance + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
+        wide = 2.2 * chance if chance >= 0.005 else 0  # as its number says
+        ax.barh(y, wide, left=start, height=0.36, color=GREEN)
+        ax.text(start + wide + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
 
 
 def numbers(ax, start, places, rows):
@@ -235,8 +236,8 @@ def pulls(rows, steps, x, words):
 def drawn(ax, start, end, colour, ls="-"):
     """An arrow in the plane; the head of a dashed one is drawn on its own."""
     head = {"arrowstyle": "-|>,head_width=0.16,head_length=0.32", "color": colour}
-    ax.plot(*zip(start, end), color=colour, lw=1.8, ls=ls)
-    near = [0.99 * b + 0.01 * a for a, b in zip(start, end)]
+    near = [0.95 * b + 0.05 * a for a, b in zip(start, end)]
+    ax.plot(*zip(start, near), color=colour, lw=1.8, ls=ls, solid_capstyle="butt")
     ax.annotate(
         "", end, near, arrowprops={**head, "lw": 1.8, "shrinkA": 0, "shrinkB": 0}
     )
