@@ -10,9 +10,11 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from transformer import Transformer, load, translate
 from transformer.embeddings import Embedding, Projection
 from transformer.experiments.runner import Job, run_command, run_jobs
+from transformer.fast.model import Transformer
+from transformer.models.pretrained import load
+from transformer.models.search import translate
 from transformer.teaching.nouns import (
     ARTICLES,
     MAP,

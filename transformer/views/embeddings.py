@@ -116,19 +116,12 @@ def one_matrix(rows, words, x, chances, read):
     read: {the part that reads: the word whose row it reads}, from top to bottom.
     """
     high, wide = STEP * (len(words) - 1), CELL * NUMBERS
-    figure, ax = canvas((-1.3, RIGHT + 6.9), (-1.1, high + 1.75), 0.45)
+    figure, ax = canvas((-1.3, RIGHT + 6.9), (-1.1, high + 1.75), 0.44)
     places = {word: high - STEP * i for i, word in enumerate(words)}
-    for start, told in (
-        (0, "to read: pick a row"),
-        (RIGHT, "to write: compare with all"),
-    ):
-        numbers(ax, start, places.values(), rows)
-        ax.text(start + wide / 2, high + 0.6, told, ha="center", weight="bold")
-        ax.text(start + wide / 2, -0.75, "...", ha="center", size=13, color=GREY)
     for word, y in places.items():
         bold = "bold" if word in read.values() else "normal"
         ax.text(-0.15, y, word, ha="right", va="center", weight=bold)
-    bridge(ax, wide / 2, RIGHT + wide / 2, high + 1.3)
+    twice(ax, rows, list(places.values()))
     through_the_model(ax, wide, {part: places[word] for part, word in read.items()})
     last = places[[*read.values()][-1]]
     column(ax, wide + 5.1, last, x)
@@ -147,8 +140,18 @@ def one_matrix(rows, words, x, chances, read):
     return figure
 
 
+def twice(ax, rows, heights):
+    """The matrix where it is read and where it writes, and what joins the two drawings."""
+    half, top = CELL * NUMBERS / 2, max(heights)
+    for start, told in ((0, "read: pick a row"), (RIGHT, "write: compare with all")):
+        numbers(ax, start, heights, rows)
+        ax.text(start + half, top + 0.6, f"to {told}", ha="center", weight="bold")
+        ax.text(start + half, -0.75, "...", ha="center", size=13, color=GREY)
+    bridge(ax, half, RIGHT + half, top + 1.3)
+
+
 def bridge(ax, left, right, y):
-    """What joins the two drawings of the matrix."""
+    """A line from one drawing to the other, with the name of both."""
     ends = [left, left, right, right], [y - 0.3, y, y, y - 0.3]
     ax.plot(*ends, color=GREEN, lw=1.6)
     look = {"ha": "center", "va": "center", "color": DARK["embedding"], "size": 12}
