@@ -133,7 +133,11 @@ PICTURES = {
         {"whole": 98, "decoder.layers.0.feed_forward": 0}
     ),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
-    "jobs": lambda: views.jobs([EYE] * 3, {"cat": 1, "hat": 3}),
+    "one_matrix": lambda: views.one_matrix(
+        EYE, WORDS, EYE[0], EYE[1], read={"encoder": "Tom", "decoder": "his"}
+    ),
+    "pulls": lambda: views.pulls(EYE[:2, :2], -EYE[:2, :2], EYE[0, :2], WORDS[:2]),
+    "jobs": lambda: views.jobs({"reads": EYE, "writes": EYE}, {"cat": 1, "hat": 3}),
     "next_steps": lambda: views.next_steps(
         EYE[:, :2], EYE[:, 2:], {"der": ["dog"], "die": WORDS[:3]}, told="dog"
     ),

@@ -9,9 +9,9 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/06_embeddings.ipynb)
 #
-# *Section 3.4 of the paper. Reading takes about 30 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
+# *Section 3.4 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
 #
-# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns, laid out on the page. We chose sixty familiar nouns, and the computer chose their places: across and up are the two directions in which their rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
+# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns. The computer chose their places: across and up are the two directions in which the rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -30,7 +30,14 @@
 # import torch.nn.functional as F
 #
 # from transformer import Transformer, cache, load, translate, views
-# from transformer.teaching.nouns import ARTICLES, MAP, OTHERS, pairs_with
+# from transformer.teaching.nouns import (
+#     ARTICLES,
+#     MAP,
+#     OTHERS,
+#     gradients_by_job,
+#     pairs_with,
+#     two_directions,
+# )
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small, a second thread only waits
@@ -46,22 +53,21 @@
 #
 # nouns = [noun for heap in MAP.values() for noun in heap]
 # rows = F.normalize(E[[row(noun) for noun in nouns]], dim=1)  # only directions count
-# centred = rows - rows.mean(dim=0)
-# across_and_up = torch.linalg.svd(centred, full_matrices=False).Vh[:2]
-# places = centred @ across_and_up.T
+# across_and_up = two_directions(rows)
+# places = (rows - rows.mean(dim=0)) @ across_and_up.T
 # views.noun_map(places, MAP)
 
 # %% [markdown]
-# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat is at the edge of its heap.*
+# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat keeps away from all.*
 #
-# The heaps are the three genders of German. On the left are the nouns that are feminine in German, with the article *die*: a cat is *die Katze*, a street *die Straße*. The nouns at the top are masculine, with *der*: a man is *der Mann*, and so is a cheese, *der Käse*. Those at the bottom are neuter, with *das*: a house is *das Haus*. We coloured the nouns by their German article. The computer, which laid them out, was not told of it.
+# The heaps are the three genders of German. The nouns on the left are feminine in German, with the article *die*: a cat is *die Katze*. Those at the top are masculine, with *der*: a man is *der Mann*, and a cheese *der Käse*. Those at the bottom are neuter, with *das*: a house is *das Haus*. Only the colours are ours.
 #
-# And nobody told the translator. It was shown pairs of sentences, and learned to write the second from the first. These are English words, and English nouns have no gender. **How does German grammar get into the row of an English cat? And what does the hat do out there?** To answer the first question we must see what training does to a row. To answer the second we must know that a Transformer has one matrix for two ends, where words become vectors and where vectors become words.
+# Nobody told the translator of genders. It was shown pairs of sentences, and learned to write the second from the first. And English nouns have no gender. **How does German grammar get into the row of an English cat?** And what does the hat do out there, at the edge of its heap?
 
 # %% [markdown]
 # ## A word is a row
 #
-# A model has a list of all words that it may meet, its **vocabulary**, and a text is a list of numbers in it, the **token ids**. (A rare word is split into several tokens, [chapter 10](10_data.ipynb).) A matrix $E$ has a row for each of the $V$ entries of the vocabulary, and the row has $d_{model}$ numbers. To **embed** a token is to look up its row.
+# A model has a list of all words that it may meet, its **vocabulary**, and a text is a list of numbers in it, the **token ids**. (A rare word is split into several tokens, [chapter 10](10_data.ipynb).) A matrix $E$ has a row of $d_{model}$ numbers for each word. To **embed** a token is to look up its row.
 #
 # Take a vocabulary of three words, and rows of two numbers:
 #
@@ -71,7 +77,7 @@
 # | 1 | dog | $(0, 2)$ |
 # | 2 | hat | $(1, 1)$ |
 #
-# The dog's row is also a product: $(0, 1, 0)\, E = (0, 2)$. A vector with a single 1 and zeros elsewhere is called **one-hot**. Nobody multiplies by all those zeros. But the product shows that a look-up is an ordinary linear layer. Its rows are weights like any others: they begin at random and are learned.
+# The rows are weights like any others: they begin at random and are learned. A row that is looked up is multiplied by $\sqrt{d_{model}}$, here $\sqrt 2 = 1.41$. We shall see why.
 
 # %%
 import math
@@ -98,30 +104,27 @@ class Embedding(nn.Module):
 
 
 # %% tags=["active-ipynb"]
-# small = Embedding(vocab_size=1000, d_model=64)
-# tokens = torch.tensor([[5, 17, 999], [17, 2, 0]])  # two sentences of three tokens
-# print(f"tokens {tuple(tokens.shape)} become vectors {tuple(small(tokens).shape)}")
-
-# %% tags=["active-ipynb"]
-# one_hot = F.one_hot(tokens, 1000).float()
-# assert torch.allclose(small(tokens), 8 * one_hot @ small.weight)
-# print("a look-up is a product with a one-hot vector (times the root of 64)")
+# tiny = Embedding(vocab_size=3, d_model=2)
+# tiny.weight.data = torch.tensor([[2.0, 0], [0, 2], [1, 1]])  # cat, dog, hat
+# sentence = torch.tensor([[1, 2, 1]])  # dog, hat, dog
+# print(tiny(sentence).detach())
 
 # %% [markdown]
-# Token 17 is in both sentences, and both times it gets the same vector: a row knows no context. "Bank" has one row, whether money or a river is near. The layers above add the rest. The factor $\sqrt{d_{model}}$ will be explained when we have seen the other end.
-
-# %% [markdown]
-# ## A vector finds its word
+# The dog comes twice and gets the same vector twice: a row knows no context. "Bank" has one row, whether money or a river is near.
 #
-# At its other end the model has worked out a vector $x$ for the next word, and must say which word that is. So it compares $x$ with every row, as a query is compared with keys. Here the paper saves a matrix: the rows that $x$ is compared with are those of $E$ again. The inner products are called **logits**, and there is one for each word:
+# ## The same rows write
+#
+# At its other end the model has worked out a vector $x$, and must say which word comes next. So it compares $x$ with a row for every word, as a query is compared with keys. The inner products are called **logits**:
 #
 # $$z = x E^\top$$
 #
-# In our small vocabulary, let $x$ be $(1.5,\ 0.5)$. The logits are $3$ for the cat, $1$ for the dog and $2$ for the hat. What do these numbers mean? We want probabilities, which are positive and add up to 1. Softmax makes them, as it made weights of scores in chapter 4:
+# Here the paper saves a matrix. The rows that $x$ is compared with are those of $E$ again. To use one matrix at both ends is called **tying** (Press and Wolf, 2017).
+#
+# In our small vocabulary, let $x$ be $(1.5,\ 0.5)$. The logits are $3$ for the cat, $1$ for the dog and $2$ for the hat. Softmax makes probabilities of them, as it made weights of scores in chapter 4:
 #
 # $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
 #
-# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24. Divide two of the probabilities, and the sum drops out: $p_i / p_j = e^{z_i - z_j}$. **If a logit grows by 1, its word's probability divided by any other word's becomes $e = 2.7$ times as large**, whatever else is in the vocabulary. The probability itself grows less, because the sum grows, too.
+# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24.
 
 
 # %%
@@ -149,129 +152,86 @@ class Projection(nn.Module):
 
 
 # %% tags=["active-ipynb"]
-# tiny = Embedding(3, 2)
-# tiny.weight.data = torch.tensor([[2.0, 0], [0, 2], [1, 1]])  # cat, dog, hat
 # logits = Projection(tiny)(torch.tensor([1.5, 0.5])).detach()
 # print("logits", logits.tolist(), "probabilities", softmax(logits))
-
-# %% tags=["active-ipynb"]
-# assert torch.equal(softmax(logits), softmax(logits + 1000))
-# print("1000 more for every logit: the same probabilities, and no overflow")
+# assert torch.allclose(softmax(logits), logits.softmax(dim=0))  # torch's own
 
 # %% [markdown]
-# ## How bold should a writer be?
-#
-# Let us see the translator choose. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter.
-#
-# Before they become probabilities, the logits may be divided by a number, the **temperature**. Below 1 it moves the logits apart, and above 1 it moves them together. The word in front stays in front. How far is it in front?
+# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. Which row will fit better?
 
 # %% tags=["active-ipynb"]
 # english = "The lady saw the cat that lost its ball."
 # german = "Die Dame sah die Katze, die"
 # source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
 # written = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
-# with torch.no_grad(), cache(model, "logits") as seen:
+# with torch.no_grad(), cache(model) as seen:
 #     model(source, written)
-# best = seen["logits"][0, -1].topk(4)
-# words = [tokenizer.decode([token]) for token in best.indices.tolist()]
-# views.temperature(words, best.values)
+# x = seen["decoder.output"][0, -1]  # for the word after the last
+# z = seen["logits"][0, -1]
+#
+# some = ["cat", "ball", "die", "Katze", "ihren", "seinen", "hat"]
+# ids = [row(word) for word in some]
+# reading = {"encoder": "cat", "decoder": "die"}
+# views.one_matrix(E[ids], some, x, softmax(z)[ids], read=reading)
+
+# %% [markdown]
+# *Begin on the left: the encoder picks the row of "cat" and the decoder the row of die, and the x that comes out is compared with all rows of the same matrix; ihren fits best. (Drawn are seven of 3,500 rows, and ten of their 128 numbers.)*
+#
+# So one matrix has three jobs: it **reads English**, it **reads German**, namely what has been written so far, and it **writes German**. Why should they share? The paper does not say. One matrix is smaller: three matrices instead of one would make the paper's base model more than half as large again. It may also translate better, but on our test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
+
+# %% [markdown]
+# ## How bold should a writer be?
+#
+# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet *seinen* gets a fifth. A translator takes the likeliest words. A program that invents stories would then always tell the same story, so it draws its words by their probabilities ([chapter 21](21_language.ipynb)). How bold should it be? Before softmax, the logits are divided by a number, the **temperature**. Below 1 it moves them apart, and above 1 together. The word in front stays in front. How far?
+
+# %% tags=["active-ipynb"]
+# best = z.topk(4)
+# views.temperature([tokenizer.decode([i]) for i in best.indices.tolist()], best.values)
 
 # %% [markdown]
 # *Beside each word is its logit, and the bars are probabilities among these four words: follow the second bar from left to right, and the wrong word becomes a serious rival.* (In a running notebook: move the temperature.)
 #
-# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet the model gives *seinen* a quarter. The two logits are 1.2 apart, and $e^{1.2} = 3.3$; the bars say $0.76 / 0.24 = 3.2$, which differs only by rounding. If we drew one of these four words, about one translation in four would have the wrong pronoun. At temperature 0.5 it would be one in eleven, at 2 one in three. (In the whole vocabulary a high temperature also helps thousands of unlikely words, so that drawing at 2 writes nonsense.) So a translator simply takes the likeliest words. But a program that invents stories would always tell the same story if it did. So it draws its words, with a temperature that says how bold it is ([chapter 21](21_language.ipynb)).
+# Among four words the probabilities are larger than among 3,500. But at temperature 1 their ratio $0.76 / 0.24$ is the same as $0.61 / 0.19$ before, 3.2, because the sum drops out of a ratio: $p_i / p_j = e^{z_i - z_j}$. **If a logit grows by 1, its word's probability divided by any other word's becomes $e = 2.7$ times as large**, whatever else is in the vocabulary.
 
 # %% [markdown]
 # ## Why times the root of d?
 #
-# The matrix has two jobs, and each job wants rows of another size. To be compared with, the rows should be small. The vectors $x$ come out of a LayerNorm, so their numbers have about variance 1 ([chapter 3](03_stacks.ipynb)). A logit is a sum of $d_{model}$ products. It keeps variance 1 if the numbers of $E$ have variance $1/d_{model}$. To be read, such rows would be too faint: the vectors that mark positions, which are added to them in [chapter 7](07_positions.ipynb), have numbers up to 1. So the rows stay small, and what goes *in* is multiplied by $\sqrt{d_{model}}$. The paper gives no reason for the factor. This is a plausible one.
+# Reading and writing want rows of different sizes. **To write, the rows should be small.** The numbers of $x$ have about variance 1, because they come out of a LayerNorm ([chapter 3](03_stacks.ipynb)). A logit is a sum of $d_{model}$ products. If the numbers of $E$ had variance 1, too, then at a width of 512 a logit would be about $\sqrt{512} = 23$ in size. An untrained model would be sure, and of the wrong words: its loss would begin near 80 instead of 8 ([evidence 6.1](evidence/06_embeddings.ipynb)). So rows begin with variance $1/d_{model}$, and logits of about 1.
 #
-# What if the rows were large, with variance 1, as torch's own `nn.Embedding` makes them? Let a model that knows nothing guess among 2,000 words. To give each the same probability costs $\log 2000 = 7.6$, and logits that vary by chance with variance 1 cost $1/2$ more.
-
-# %% tags=["active-ipynb"]
-# x, right = torch.randn(500, 512), torch.randint(2000, (500,))
-# small_rows = Embedding(2000, 512)
-# for name, factor in {"1/d": 1, "1": math.sqrt(512)}.items():
-#     loss = F.cross_entropy(factor * Projection(small_rows)(x), right).item()
-#     print(f"rows of variance {name}: the untrained loss is {loss:.1f}")
+# **To be read, the rows should be larger.** The vectors that mark positions, which are added to them in [chapter 7](07_positions.ipynb), have numbers up to 1, and beside these a small row is faint. So $E$ stays small, and what goes in is multiplied by $\sqrt{d_{model}}$: in the picture, on the green arrows. The paper gives no reason for the factor. This is a plausible one, though in a very small model we found no gain from it.
 
 # %% [markdown]
-# With large rows the untrained model is *sure*, and of the wrong words. Whether the factor also helps afterwards is another matter. In a very small model we found no gain from it ([evidence 6.1](evidence/06_embeddings.ipynb)), and we keep it because the paper has it.
+# ## Writing pulls one row and pushes all others
 #
-# That is all of the paper's Section 3.4: rows that are learned, the same matrix at both ends, a softmax at the upper end, and the factor at the lower.
-
-# %% [markdown]
-# ## What training does to a row
-#
-# Back to the cat. A prediction is scored by $-\log p$ of the word that was right, the **cross-entropy**. If the cat was right, our small model loses $-\log 0.67 = 0.41$; if the dog was right, $-\log 0.09 = 2.41$. In which direction does this push the logits? With $g$ for the right word, the loss is
+# How does training move a row that writes? A prediction is scored by $-\log p$ of the word that was right, the **cross-entropy**. It is small, $-\log 0.67 = 0.41$, if the cat was right, and large, $-\log 0.09 = 2.41$, if the dog was right. With $g$ for the right word, the loss is
 #
 # $$-\log p_g = -z_g + \log \sum_j e^{z_j} .$$
 #
-# Take its derivative by a logit $z_i$. The second part gives $e^{z_i} / \sum_j e^{z_j}$, which is $p_i$. The first part gives $-1$ for the right word and 0 for the others. So
+# Take its derivative by a logit $z_i$. The second part gives $e^{z_i} / \sum_j e^{z_j}$, which is $p_i$. The first part gives $-1$ for the right word. So
 #
 # $$\frac{\partial\,\mathrm{loss}}{\partial z_i} = p_i - q_i ,$$
 #
-# where $q_i$ is 1 for the right word and 0 elsewhere. If the hat was right, that is $0.67$, $0.09$ and $0.24 - 1 = -0.76$:
+# where $q_i$ is 1 for the right word and 0 elsewhere. If the hat was right, that is $0.67$, $0.09$ and $0.24 - 1 = -0.76$.
+#
+# Training steps *against* the gradient, so the hat's logit goes up and the others go down. And the rows? A logit is $x \cdot E_i$, so the row $E_i$ moves by $(q_i - p_i)\, x$, times the learning rate. **The row of the right word is pulled towards the vector that should have predicted it. Every other row is pushed away from that vector, by as much as its word was expected.** With a learning rate of 1, the rows move like this:
 
 # %% tags=["active-ipynb"]
-# logits.requires_grad_()
-# F.cross_entropy(logits, torch.tensor(2)).backward()  # the hat was right
-# print(logits.grad)
+# x = torch.tensor([1.5, 0.5])
+# F.cross_entropy(Projection(tiny)(x), torch.tensor(2)).backward()  # the hat was right
+# rows, steps = tiny.weight.detach(), -tiny.weight.grad
+# views.pulls(rows, steps, x, ["cat", "dog", "hat"])
 
 # %% [markdown]
-# Training steps *against* the gradient, so the logit of the hat goes up, and the logits of the cat and the dog go down. And the rows? A logit is $x \cdot E_i$, so its gradient for the row $E_i$ is $x$, and the step of the row is $(q_i - p_i)\, x$. **The row of the right word is pulled towards the vector that should have predicted it. Every other row is pushed away from that vector, by as much as its word was expected.**
+# *Compare each arrow with x: the row of the hat, which was right, goes the way of x, and the other two go the opposite way, the cat furthest, because it was expected.*
 #
-# Now think of the row of "cat" in our translator. "Cat" is never the right word, because the model writes German. At every prediction it is one of the wrong words. So from this side its row is only ever pushed away, a little each time. Can pushes have brought it to the feminine nouns?
+# Now think of "cat" in our translator. The model writes German, so "cat" is never the right word, and at every prediction its row is pushed away a little. Can that have brought it to the feminine nouns? Hardly: "dog" and "house" are never right either, and are pushed away from the same vectors. A crowd that drifts together does not sort itself ([evidence 6.3](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
-# ## One matrix, three jobs
+# ## Reading sorts the nouns
 #
-# A translator uses rows in three places. The encoder reads English, the decoder reads the German that it has written so far, and at the end the rows are compared with $x$ to write the next word. The paper has one matrix for all three jobs, which is called **tying** (Press and Wolf, 2017), and our translator has, too. A row then gets the sum of the gradients of its three jobs.
+# The cat's other job is to be read, and what the encoder reads changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through decoder and encoder, down to the row that could have told.
 #
-# To see them apart, we give a copy of the model three matrices that are equal, and ask for the gradient of each:
-
-# %% tags=["active-ipynb"]
-# def by_job(model, source, target):
-#     """The gradients of the matrix as it reads English, reads German, writes German."""
-#     model = copy.deepcopy(model)
-#     model.target_embedding = copy.deepcopy(model.embedding)
-#     model.output = copy.deepcopy(model.output)
-#     read, right = target[:, :-1], target[:, 1:].flatten()
-#     logits = model(source, read).flatten(0, 1)
-#     loss = F.cross_entropy(logits, right, ignore_index=tokenizer.pad_id)
-#     jobs = (model.embedding, model.target_embedding, model.output)
-#     return torch.autograd.grad(loss, [job.weight for job in jobs])
-#
-#
-# untrained = Transformer(model.config)  # every row is random
-# gradients = by_job(untrained, *pairs_with("", tokenizer, count=300))
-# words = {word: row(word) for word in ("cat", "dog", "Katze", "hat")}
-# views.jobs(gradients, words)
-
-# %% [markdown]
-# *Go from row to row: the cat and the dog are read by the encoder alone, Katze by the decoder, and the hat has all three jobs; but on the right no row is spared, because every word that is not right is pushed.*
-#
-# This is the first step of a training, from 300 pairs of sentences. Look at the hat first. Why should a German decoder read and write "hat", and so strongly? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one vocabulary, so the two words share one row. That row cannot simply join the heap of the other *der* nouns, because it also has to serve a verb.
-#
-# And the cat? Reading pulls its row and writing pushes it, and in this first step the pull and the push are of about the same size. But look at *where* the pushes go:
-
-# %% tags=["active-ipynb"]
-# reads, _, writes = gradients
-# for word in ("dog", "house", "hat"):
-#     alike = F.cosine_similarity(writes[row("cat")], writes[row(word)], dim=0)
-#     print(f"the pushes on cat and on {word}: cosine {alike:.2f}")
-
-# %% [markdown]
-# The cat, the dog and the house are pushed in the same direction. All of them are wrong all the time, so they are pushed away from the same vectors. Their rows drift like a crowd, and a crowd that drifts together does not sort itself. The hat moves the other way, because *hat* is sometimes right. So we have to look for the origin of the heaps in the cat's other job, where it is read.
-#
-# Why share one matrix at all? The paper does not say. It is smaller: with the paper's 37,000 tokens and a width of 512, two matrices fewer save 38 million numbers, more than half of what the whole base model has. It may also translate better. For a small model of picture captions that was so on validation, but on the test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
-
-# %% [markdown]
-# ## So how did gender get in?
-#
-# When the encoder reads "cat", everything that the decoder writes afterwards depends on the row. And a cat in the English changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. If you play with a cat, it is *mit der Katze*, and with a dog it is *mit dem Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through the whole model, down to the row that could have told.
-#
-# We can watch it. We make the translator forget one noun: its row goes to the middle of all nouns, where no heap is. The gradient must then bring back which noun it was, and its gender with it. (Of the hat, which the decoder reads, too, we look at the encoder's job and at the pushes alone.) Then we show it ten sentences with that noun, and compute the next step of training for the row. Where will it point?
+# We can watch it. We make the translator forget one noun: its row goes to the middle of all nouns, where no heap is. Then we show it ten sentences with that noun, and ask how the next step of training would move the row, for its job of reading English. Where to?
 
 # %% tags=["active-ipynb"]
 # means = {
@@ -282,42 +242,40 @@ class Projection(nn.Module):
 #
 #
 # def next_step(noun):
-#     """How reading and writing would move a noun's row that has forgotten its gender."""
+#     """How reading would move the row of a noun that has been forgotten."""
 #     forgetful = copy.deepcopy(model)
 #     forgetful.embedding.weight.data[row(noun)] = middle
-#     reads, _, writes = by_job(forgetful, *pairs_with(noun, tokenizer, count=10))
-#     return -reads[row(noun)], -writes[row(noun)]
+#     source, target = pairs_with(noun, tokenizer, count=10)
+#     gradients = gradients_by_job(forgetful, source, target, tokenizer.pad_id)
+#     return -gradients["reads English"][row(noun)]
 #
 #
-# steps = {noun: next_step(noun) for noun in nouns}
-# moved = torch.stack([read + write for read, write in steps.values()])
-# views.next_steps(places, F.normalize(moved, dim=1) @ across_and_up.T, MAP, told="house")
+# steps = torch.stack([next_step(noun) for noun in nouns])
+# arrows = F.normalize(steps, dim=1) @ across_and_up.T
+# views.next_steps(places, arrows, MAP, told="house")
 
 # %% [markdown]
-# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale), though the house, with its short arrow, is not so sure.*
+# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale), though the house is not so sure.*
+#
+# And in all 128 directions?
 
 # %% tags=["active-ipynb"]
-# aimed = 0
-# for noun, step in zip(nouns, moved):
-#     fit = {a: F.cosine_similarity(step, means[a] - middle, dim=0) for a in means}
-#     aimed += max(fit, key=fit.get) == ARTICLES[noun]
-# print(f"{aimed} of {len(nouns)} steps point to the noun's own heap")
-# read, write = steps["cat"]
-# print(
-#     f"cat: pulled with {read.norm():.1f} by reading, with {write.norm():.4f} by writing"
-# )
+# def heap_of(step):
+#     """The heap to which a step from the middle points best."""
+#     fits = {a: F.cosine_similarity(step, means[a] - middle, dim=0) for a in means}
+#     return max(fits, key=fits.get)
+#
+#
+# home = sum(heap_of(step) == ARTICLES[noun] for noun, step in zip(nouns, steps))
+# print(f"{home} of {len(nouns)} steps point to the noun's own heap")
 
 # %% [markdown]
-# All sixty steps point home. (The house is the last to do so: with five sentences instead of ten, its step goes astray.) That is how gender comes back in a trained model, where the heaps are already there: the English sentences carry no sign of it, but the German answers do, and their errors come back to the English row.
-#
-# The push of writing is still there, but it is about ten thousand times weaker than the pull. A noun that has forgotten its gender causes wrong words, and so it is pulled strongly. And the trained model no longer expects an English word in German, so it has hardly anything to push away.
-#
-# One thing we have not shown. The other layers of this translator know already what each heap means, so a forgetful noun is called back to a place that exists. To see how the heaps first came apart, when all rows were random, you would have to watch a training from its beginning.
+# All sixty point home. That is how gender reaches an English row. The English sentences carry no sign of it, but the German answers do, and their errors come back to the row. (What we have watched is a noun called back to a heap that exists, not how the heaps first came apart.)
 
 # %% [markdown]
-# ## Turn a cat
+# ## Turn a cat, and the grammar follows
 #
-# Does the decoder *use* the place of a row in this map? Then we should be able to turn a cat into a masculine animal. We take the mean row of *der* nouns minus the mean row of *die* nouns, and add the difference to the row of "cat". (The means are again those of nouns that are not on the map.) Guess which words of the German will change.
+# Does the decoder *use* the place of a row? Then we can turn a cat into a masculine animal. We add the mean row of *der* nouns to the row of "cat", and subtract the mean row of *die* nouns. Guess which words of the German will change.
 
 # %% tags=["active-ipynb"]
 # def turned(word, old, new):
@@ -333,44 +291,25 @@ class Projection(nn.Module):
 #     print(f"as {new}:  ", *translate(turned("cat", "die", new), tokenizer, english))
 
 # %% [markdown]
-# *Der Katze* is wrong German, and wonderful: the noun is the same cat, and its gender has been exchanged. With it change the article (*die* becomes *der*, or *den* where the cat is seen), and the word for "its" (*ihren* becomes *seinen*). So the row holds "which animal" and "which gender" side by side, in different directions, and the decoder uses them apart.
+# *Der Katze* is wrong German, and wonderful: it is the same cat with another gender. The article changes (*die* becomes *der*, or *den* where the cat is seen), and so does the word for "its" (*ihren* becomes *seinen*). So the row holds "which animal" and "which gender" side by side, in different directions, and the decoder uses them apart.
 #
-# Is that true of the cat only? We turn each of the sixty nouns to both other genders, and count how often the article follows while all else stays the same. We can turn them all at once, because each of the sixty sentences has only one noun. As a control, we move each row equally far in a random direction.
+# The cat is no exception. We turned each of the sixty nouns to both other genders, and in 119 of 120 cases the article followed and nothing else changed ([evidence 6.4](evidence/06_embeddings.ipynb)). The noun that failed is the hat.
+
+# %% [markdown]
+# ## What is the hat doing out there?
+#
+# The matrix has three jobs. Which of them does the row of "hat" do? We ask the first step of a training, when every row is still random, how far each job would move the row. Before you look: "cat" is read by the encoder, and *Katze* by the decoder. And "hat"?
 
 # %% tags=["active-ipynb"]
-# english = [f"The {noun} was old." for noun in nouns]
-# before = translate(model, tokenizer, english)
-#
-#
-# def followed(new, at_random=False):
-#     """The nouns whose article follows a move of all rows, the rest being as before."""
-#     other = copy.deepcopy(model)
-#     for noun in nouns:
-#         shift = means[new] - means[ARTICLES[noun]]
-#         if at_random:
-#             shift = F.normalize(torch.randn(128), dim=0) * shift.norm()
-#         other.embedding.weight.data[row(noun)] += shift
-#     after = translate(other, tokenizer, english)
-#     pairs = zip(nouns, before, after)
-#     article = new.capitalize()
-#     return {noun for noun, was, now in pairs if now == article + was[len("der") :]}
-#
-#
-# failed = []
-# for new in MAP:
-#     others = set(nouns) - set(MAP[new])
-#     turned_ones, shaken = others & followed(new), others & followed(new, at_random=True)
-#     failed += others - turned_ones
-#     print(f"to {new}: {len(turned_ones)} of {len(others)}, at random {len(shaken)}")
-# print("not turned:", *failed)
+# untrained = Transformer(model.config)
+# source, target = pairs_with("", tokenizer, count=300)  # any sentences
+# gradients = gradients_by_job(untrained, source, target, tokenizer.pad_id)
+# views.jobs(gradients, {word: row(word) for word in ("cat", "dog", "Katze", "hat")})
 
 # %% [markdown]
-# Of 120 turns 119 change the article and nothing else, and of 120 random shifts none does. The turn that fails is an old acquaintance: it is the hat, which would not become neuter.
-
-# %% [markdown]
-# ## What else is in a row?
+# *Go from row to row: the cat and the dog are read by the encoder alone, Katze by the decoder alone, and the hat by both; on the right writing pulls or pushes every row.*
 #
-# A row's nearest neighbours tell, the rows whose directions differ least from its own. We look among all 3,500 words of both languages:
+# Why does a German decoder read and write "hat"? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one matrix, so the two words share one row. That is the price of tying. Look at the row's nearest neighbours, those whose directions differ least from its own:
 
 # %% tags=["active-ipynb"]
 # every = F.normalize(E, dim=1)
@@ -378,58 +317,37 @@ class Projection(nn.Module):
 #
 # def nearest(word, count=5):
 #     likeness = every @ every[row(word)]
-#     first = likeness.topk(count + 1).indices.tolist()
-#     found = first[1:]  # the very first is the word itself
-#     return ", ".join(tokenizer.decode([token]) for token in found)
+#     likeness[row(word)] = -1  # not the word itself
+#     return [tokenizer.decode([i]) for i in likeness.topk(count).indices.tolist()]
 #
 #
-# print("nearest to cat:", nearest("cat"))
-# print("nearest to hat:", nearest("hat"))
-# for other in ("aunt", "Katze"):
-#     print(f"cat and {other}: cosine {every[row('cat')] @ every[row(other)]:.2f}")
+# print("nearest to hat:", *nearest("hat"))
+# print("nearest to cat:", *nearest("cat"))
+# print(f"cat and Katze: cosine {every[row('cat')] @ every[row('Katze')]:.2f}")
 
 # %% [markdown]
-# What have an aunt, a company, a duck, a violin and a blanket in common with a cat? Only that they are *die Tante, die Firma, die Ente, die Geige, die Decke*. Is it our choice of sixty nouns that makes it look so, or the two directions of the map? The sentences of this translator have 185 other nouns. Let us take all 245, and all 128 directions:
-
-# %% tags=["active-ipynb"]
-# all_nouns = list(ARTICLES)  # the sixty and the 185 others
-# directions = every[[row(noun) for noun in all_nouns]]
-# closest = (directions @ directions.T).fill_diagonal_(-1).argmax(dim=1).tolist()
-# mixed = []
-# for noun, place in zip(all_nouns, closest):
-#     if ARTICLES[noun] != ARTICLES[all_nouns[place]]:
-#         mixed.append(f"{noun}, next to {all_nouns[place]}")
-# same = len(all_nouns) - len(mixed)
-# print(f"{same} of {len(all_nouns)} have a noun of their gender nearest; not:", *mixed)
-# strengths = torch.linalg.svdvals(centred) ** 2
-# share = strengths[:2].sum() / strengths.sum()
-# print(f"the map's two directions hold {share:.0%} of the differences")
-
-# %% [markdown]
-# So the map shows only a fifth of the differences among its nouns, but in the whole rows the genders are as clear as on the page.
+# *Haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). The hat cannot simply join the other *der* nouns, because two of its three jobs are a verb's.
 #
-# The hat, at last, has neighbours like nobody else's: *haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). Its row does three jobs, and two of them are a verb's.
-#
-# And where is *Katze*? Nowhere near the cat. Their cosine is as good as 0, which is what two random rows have. The words mean the same, but training never needed their rows to be alike, because all the layers of the model are between the two. What the German sentence needed to know of the cat was which word and which gender, and that is what we find in the row.
+# And the cat? An aunt, a company, a duck, a violin and a blanket have one thing in common with it: they are *die Tante, die Firma, die Ente, die Geige, die Decke*. The heaps are not an accident of our sixty nouns ([evidence 6.5](evidence/06_embeddings.ipynb)). But *Katze* is nowhere near. Training never needed the two rows to be alike, because all the layers of the model are between them. What the German sentence needs to know of a cat is which word and which gender, and that is what we found in the row.
 
 # %% [markdown]
 # ## What to keep
 #
-# - A word goes in as a row of a matrix, and comes out as the row that fits best: the logits are inner products with all rows, and softmax turns them into probabilities.
-# - Where a row is to be written, training pulls it towards the vectors that should have predicted it and pushes it away from all others; where it is read, errors come back to it through the whole model.
+# - A word goes in as a row of a matrix and comes out by comparing with all rows of the same matrix: the inner products are the logits, and softmax makes probabilities of them.
+# - Where a row is to be written, training pulls it towards the vectors that should have predicted it and pushes it away from others; where it is read, errors come back to it through the whole model.
 # - So English nouns sort themselves by German gender, because the German answers depend on it; and a word need not be near its translation.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Three words have the logits $\ln 2$, $\ln 3$ and $\ln 5$. What are their probabilities? Now raise the first logit by $\ln 4$. By which factor does the ratio of the first to the second change, and by which the probability of the first? And if the second word is the right one, what is the gradient, before and after?
+# **1. By hand.** Three words have the logits $\ln 2$, $\ln 3$ and $\ln 5$. What are their probabilities? Now raise the first logit by $\ln 4$. By which factor does the ratio of the first to the second change, and by which the probability of the first? And if the second word is the right one, what was the gradient of the logits at first?
 #
 # <details><summary>Answer</summary>
 #
-# The powers are 2, 3 and 5, so the probabilities are 0.2, 0.3 and 0.5. Afterwards the powers are 8, 3 and 5, and the probabilities 0.5, 0.19 and 0.31. The ratio of the first to the second was 2/3 and is 8/3, four times as large, as $e^{\ln 4}$ says. The probability of the first is only 2.5 times as large. The gradients $p - q$ are $(0.2, -0.7, 0.5)$ and $(0.5, -0.81, 0.31)$.
+# The powers are 2, 3 and 5, so the probabilities are 0.2, 0.3 and 0.5. Afterwards the powers are 8, 3 and 5, and the probabilities 0.5, 0.19 and 0.31. The ratio has become $e^{\ln 4} = 4$ times as large, the probability only 2.5 times, because the sum grows, too. The gradient $p - q$ was $(0.2, -0.7, 0.5)$.
 # </details>
 #
-# **2. In code: a noun of your own.** Guess the German article of an English noun from nothing but its row. Your function gets a row and the mean row of each gender. When the checker is content, make means of the sixty nouns in `MAP`, and try nouns that are not on the map, for example "bird", "umbrella" or "idea". (If `tokenizer.encode` makes several tokens of your noun, it has no row of its own: take another.) Then turn your noun with `turned`, in a sentence of your own. Which words will follow?
+# **2. In code: a noun of your own.** Guess the German article of an English noun from nothing but its row. Your function gets a row and the mean row of each gender. When the checker is content, try nouns that are not on the map, for example "bird" or "idea". Then turn your noun with `turned`. Which words will follow?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.embeddings import check_article
@@ -462,12 +380,10 @@ class Projection(nn.Module):
 # print(translate(turned("bird", "der", "die"), tokenizer, english))
 # ```
 #
-# The bird is masculine: *Der Vogel verlor seinen Ring. Der junge Vogel sah seine Mutter.* Turned, both sentences begin with *Die*. But "its" follows in the second alone: *Die Vogel verlor seinen Ring. Die junge Vogel sah ihre Mutter.* For a pronoun one shift is not always enough.
-#
-# Of the 185 nouns that are not on the map, `article` gets 183 right. It takes a fence and a river for neuter, and they are *der Zaun* and *der Fluss*.
+# The bird is masculine, *der Vogel*. Turned, it becomes *Die Vogel verlor seinen Ring. Die junge Vogel sah ihre Mutter.* "Its" follows in the second sentence alone: for a pronoun one shift is not always enough.
 # </details>
 #
-# **3. In code: pull and push.** From vectors $x$, the matrix $E$ and the right words, compute the *step* of every row, which is minus the gradient of the mean loss. Use the bold sentence of the chapter, and no `backward`.
+# **3. In code: pull and push.** From vectors $x$, the matrix $E$ and the right words, compute the step of every row, which is minus the gradient of the mean loss. Use $(q_i - p_i)\, x$ and no `backward`.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.embeddings import check_pulls
@@ -490,17 +406,15 @@ class Projection(nn.Module):
 #     q[torch.arange(len(x)), right] = 1
 #     return (q - p).T @ x / len(x)
 # ```
-#
-# Row $i$ of the result is the mean over all predictions of $(q_i - p_i)\, x$.
 # </details>
 #
-# **4. To think about.** Suppose that the translator had three matrices instead of one. Would English nouns still be in three heaps? Would the hat still be at the edge? And now suppose that the translator went from German to English: which nouns, those of English or of German, would you look at for heaps of gender, and why might you find none?
+# **4. To think about.** Suppose that the translator had three matrices instead of one. Would there still be three heaps? Would the hat still be at the edge? And if the translator went from German to English, would you find heaps of gender among the German nouns?
 #
 # <details><summary>Answer</summary>
 #
-# The heaps should stay: what sorts the nouns is the job of reading English, and that job would have a matrix of its own. The hat should move into its heap, because its English row would no longer do the work of a German verb.
+# The heaps should stay, because what sorts the nouns is the job of reading English. The hat should move into its heap, because its English row would no longer do the work of a German verb.
 #
-# From German to English, the nouns that are read are German. But which gender they have hardly matters to what is to be written: all three articles become "the". A gender helps only where it says which noun another word belongs to. For the English nouns, which are now written, gender matters even less. They might sort themselves by what English asks of them, for example by "his", "her" and "its". We have trained none of these models, so these are predictions.
+# From German to English you might find none, though German has the genders: they hardly matter to what is written, because all three articles become "the". (We have trained none of these models.)
 # </details>
 #
 # **Next.** Sixty nouns, each with a row of its own, and no idea who comes first. [Chapter 7](07_positions.ipynb) tells words where they are.

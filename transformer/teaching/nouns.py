@@ -1,14 +1,17 @@
-"""The English nouns of chapter 06 by the article of their German, and sentences with them.
+"""The English nouns of chapter 06 by the article of their German, sentences with them, and what
+each job of a shared matrix would change in it.
 
 All are words of the bundled corpus, and each is one token of the bundled translator.
 """
 
+import copy
 import re
 from functools import cache
 from itertools import islice
 
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer.corpora import read_corpus
@@ -82,3 +85,30 @@ def pairs_with(word: str, tokenizer: Tokenizer, count: int = 10) -> list[Tensor]
             begin, map(tokenizer.encode_all, zip(*islice(pairs, count)))
         )
     ]
+
+
+def two_directions(vectors: Tensor) -> Tensor:
+    """The two directions (2, d) in which vectors (n, d) differ most, of length 1."""
+    centred = vectors - vectors.mean(dim=0)
+    return torch.linalg.svd(centred, full_matrices=False).Vh[:2]
+
+
+def gradients_by_job(
+    model: nn.Module, source: Tensor, target: Tensor, pad_id: int
+) -> dict[str, Tensor]:
+    """The gradient (V, d_model) of the mean loss for each job of a translator's shared matrix.
+
+    The model gets three equal matrices, so that each job has a gradient of its own.
+    """
+    model = copy.deepcopy(model)
+    model.target_embedding = copy.deepcopy(model.embedding)
+    model.output = copy.deepcopy(model.output)
+    read, right = target[:, :-1], target[:, 1:].flatten()
+    logits = model(source, read).flatten(0, 1)
+    loss = F.cross_entropy(logits, right, ignore_index=pad_id)
+    jobs = {
+        "reads English": model.embedding.weight,
+        "reads German": model.target_embedding.weight,
+        "writes German": model.output.weight,
+    }
+    return dict(zip(jobs, torch.autograd.grad(loss, list(jobs.values()))))

@@ -63,7 +63,14 @@ HOMES = {
         "sure",
     ],
     "beam": ["beam_tree"],
-    "embeddings": ["jobs", "next_steps", "noun_map", "temperature"],
+    "embeddings": [
+        "jobs",
+        "next_steps",
+        "noun_map",
+        "one_matrix",
+        "pulls",
+        "temperature",
+    ],
     "feed_forward": [
         "kinks",
         "larger_of_two",

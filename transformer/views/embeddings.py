@@ -1,16 +1,22 @@
-"""The pictures of chapter 06: nouns by gender, what moves their rows, temperature."""
+"""The pictures of chapter 06: nouns by gender, one matrix at both ends, what moves rows,
+temperature."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
+from transformer.views.shapes import arrow, box
 from transformer.views.style import (
+    DARK,
     GREY,
     IDEAS,
     INK,
+    LIGHT,
     SERIES,
+    canvas,
     panels,
+    signed_map,
     without_frame,
 )
 from transformer.views.widget import Widget, plain_style, widget
@@ -97,17 +103,159 @@ def box_of(place, side, wide):
     return Box(left, low, left + wide, low + HIGH)
 
 
-JOBS = ("reads English", "reads German", "writes German")
+# One matrix at both ends
+
+NUMBERS, CELL, STEP = 10, 0.24, 0.62  # of a row; width of each; between rows
+RIGHT = 10.2  # where the matrix is drawn again
+
+
+def one_matrix(rows, words, x, chances, read):
+    """Rows (n, d) of a matrix, drawn where some of them are read and where all of them are
+    compared with a vector x (d,), and the chances (n,) of their words.
+
+    read: {the part that reads: the word whose row it reads}, from top to bottom.
+    """
+    high, wide = STEP * (len(words) - 1), CELL * NUMBERS
+    figure, ax = canvas((-1.3, RIGHT + 6.9), (-1.1, high + 1.75), 0.44)
+    places = {word: high - STEP * i for i, word in enumerate(words)}
+    for word, y in places.items():
+        bold = "bold" if word in read.values() else "normal"
+        ax.text(-0.15, y, word, ha="right", va="center", weight=bold)
+    twice(ax, rows, list(places.values()))
+    through_the_model(ax, wide, {part: places[word] for part, word in read.items()})
+    last = places[[*read.values()][-1]]
+    column(ax, wide + 5.1, last, x)
+    for y in places.values():
+        ends = [wide + 5.4, RIGHT - 0.1], [last, y]
+        ax.plot(*ends, color=GREY, lw=0.7, zorder=0)
+    chances = torch.as_tensor(chances).tolist()
+    bars(ax, RIGHT + wide + 1.3, places, chances)
+    listed = ", ".join(f"{word} {p:.2f}" for word, p in zip(words, chances))
+    readers = " and ".join(f"the {part} reads {word}" for part, word in read.items())
+    figure.alternative = (
+        f"One matrix, drawn twice. On the left {readers}, each by its row times the root of "
+        "d. On the right a vector x that comes out of the decoder is compared with all rows "
+        f"of the same matrix, which gives every word a probability: {listed}."
+    )
+    return figure
+
+
+def twice(ax, rows, heights):
+    """The matrix where it is read and where it writes, and what joins the two drawings."""
+    half, top = CELL * NUMBERS / 2, max(heights)
+    for start, told in ((0, "read: pick a row"), (RIGHT, "write: compare with all")):
+        numbers(ax, start, heights, rows)
+        ax.text(start + half, top + 0.6, f"to {told}", ha="center", weight="bold")
+        ax.text(start + half, -0.75, "...", ha="center", size=13, color=GREY)
+    bridge(ax, half, RIGHT + half, top + 1.3)
+
+
+def bridge(ax, left, right, y):
+    """A line from one drawing to the other, with the name of both."""
+    ends = [left, left, right, right], [y - 0.3, y, y, y - 0.3]
+    ax.plot(*ends, color=GREEN, lw=1.6)
+    look = {"ha": "center", "va": "center", "color": DARK["embedding"], "size": 12}
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 3}
+    ax.text((left + right) / 2, y, "one matrix E", weight="bold", bbox=white, **look)
+
+
+def through_the_model(ax, start, heights):
+    """Rows go into the parts of a model at some heights, and one vector comes out."""
+    for part, y in heights.items():
+        arrow(ax, (start + 0.1, y), (start + 2.2, y), colour=GREEN)
+        look = {"ha": "center", "va": "bottom", "color": DARK["embedding"], "size": 10}
+        ax.text(start + 1.1, y + 0.06, "× √d", **look)
+        box(ax, (start + 2.3, y - 0.36), (1.7, 0.72), part)
+    first, last = heights.values()
+    arrow(ax, (start + 3.15, first - 0.4), (start + 3.15, last + 0.4))
+    arrow(ax, (start + 4.1, last), (start + 4.7, last))
+
+
+def bars(ax, start, places, chances):
+    """Beside each word the bar of its probability."""
+    top = max(places.values())
+    ax.text(start, top + 0.6, "probability", weight="bold")
+    for (word, y), chance in zip(places.items(), chances):
+        ax.text(start - 0.12, y, word, ha="right", va="center")
+        wide = 2.2 * chance if chance >= 0.005 else 0  # as its number says
+        ax.barh(y, wide, left=start, height=0.36, color=GREEN)
+        ax.text(start + wide + 0.1, y, f"{chance:.2f}", va="center", size=9.5)
+
+
+def numbers(ax, start, places, rows):
+    """The first numbers of rows as coloured cells, from start to the right."""
+    rows = torch.as_tensor(rows)[:, :NUMBERS]
+    rows = rows / (1.6 * rows.std())
+    for y, row in zip(places, rows.tolist()):
+        for i, value in enumerate(row):
+            cell(ax, (start + CELL * i, y - 0.19), (CELL, 0.38), value)
+
+
+def column(ax, x, y, vector):
+    """The first numbers of a vector x, one above another, around (x, y)."""
+    vector = torch.as_tensor(vector)[:NUMBERS]
+    step = 0.2
+    low = y - step * len(vector) / 2
+    for i, value in enumerate((vector / (1.6 * vector.std())).tolist()):
+        cell(ax, (x - 0.19, low + step * (len(vector) - 1 - i)), (0.38, step), value)
+    ax.text(x, low - 0.3, "x", ha="center", va="center", style="italic", size=12)
+
+
+def cell(ax, corner, size, value):
+    """A number between about -1 and 1 as a coloured cell."""
+    from matplotlib.patches import Rectangle
+
+    colour = signed_map()(0.5 + 0.5 * max(-1.0, min(1.0, value)))
+    ax.add_patch(Rectangle(corner, *size, facecolor=colour, edgecolor=LIGHT, lw=0.4))
+
+
+# What moves rows
+
+
+def pulls(rows, steps, x, words):
+    """Rows (n, 2) of a small matrix and their steps (n, 2), which are shares of a vector x (2,)."""
+    figure, axes = panels(6.4, 3.5)
+    ax, said = axes[0, 0], []
+    x = torch.as_tensor(x)
+    drawn(ax, (0, 0), x.tolist(), GREY, ls="--")
+    by = {"textcoords": "offset points"}
+    ax.annotate("x", x.tolist(), (5, -2), color=GREY, size=12, **by)
+    for row, step, word in zip(torch.as_tensor(rows), torch.as_tensor(steps), words):
+        share = float(step @ x / (x @ x))
+        right = share > 0
+        colour = GREEN if right else INK
+        told = f"{'pulled' if right else 'pushed'}, {share:+.2f} x".replace("-", "−")
+        drawn(ax, row.tolist(), (row + step).tolist(), colour)
+        ax.plot(*row.tolist(), "o", ms=6, color=colour, zorder=5)
+        place = (0, -17 if right else 9)
+        ax.annotate(f"{word}: {told}", row.tolist(), place, color=colour, **by)
+        said.append(f"{word} at ({row[0]:g}, {row[1]:g}) is {told}")
+    ax.set(xlim=(-0.35, 3.3), ylim=(-0.5, 2.4), xticks=[0, 1, 2], yticks=[0, 1, 2])
+    ax.set(aspect="equal", xlabel="first number of a row", ylabel="second number")
+    figure.alternative = f"Rows and a vector x in the plane. {'; '.join(said)}."
+    return figure
+
+
+def drawn(ax, start, end, colour, ls="-"):
+    """An arrow in the plane; the head of a dashed one is drawn on its own."""
+    head = {"arrowstyle": "-|>,head_width=0.16,head_length=0.32", "color": colour}
+    near = [0.95 * b + 0.05 * a for a, b in zip(start, end)]
+    ax.plot(*zip(start, near), color=colour, lw=1.8, ls=ls, solid_capstyle="butt")
+    ax.annotate(
+        "", end, near, arrowprops={**head, "lw": 1.8, "shrinkA": 0, "shrinkB": 0}
+    )
 
 
 def jobs(gradients, words):
-    """How strongly each job of a matrix moves some rows: a gradient (V, d) for each of
-    `JOBS`, and {word: its row}."""
-    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(JOBS), sharey=True)
+    """How strongly each job of a matrix moves some rows: {job: its gradient (V, d)} and
+    {word: its row}."""
+    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(gradients), sharey=True)
     rows = list(words.values())
-    sizes = [(1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients]
+    sizes = [
+        (1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients.values()
+    ]
     largest, said = max(map(max, sizes)), []
-    for ax, job, values in zip(axes[0], JOBS, sizes):
+    for ax, job, values in zip(axes[0], gradients, sizes):
         ax.barh(range(len(words)), values, height=0.6, color=GREEN)
         for place, value in enumerate(values):
             text = f"{value:.1f}" if value else "nothing"
