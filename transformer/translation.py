@@ -301,6 +301,7 @@ def lessons(pairs, n):
 # %% tags=["active-ipynb"]
 # nouns = FEMININE + MASCULINE
 # chosen = encode_pairs(its_tokenizer, lessons(without(pairs, nouns), n=200))
+# assert len(chosen) == 400
 # settings = TrainingConfig(updates=60, batch_tokens=600, warmup=10, lr_scale=0.03)
 # taught_model = copy.deepcopy(model)
 # train(taught_model, chosen, settings)
