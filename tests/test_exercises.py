@@ -96,7 +96,7 @@ MISTAKES = {
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
     "rescaled": ("bias * root", "bias"),
-    "most_right": ("masculine < line", "masculine <= line"),
+    "right_elsewhere": ("right(best, 1)", "right(best, 0)"),
     "most_frequent": ("[:size - len(marks)]", "[:size]"),
     "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }

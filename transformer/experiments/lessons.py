@@ -9,7 +9,6 @@ what "its" becomes in both corpora.
 """
 
 import random
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,7 +19,14 @@ from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs.training import TrainingConfig, train
-from transformer.translation import FEMININE, MASCULINE, lessons, stem, with_its
+from transformer.translation import (
+    FEMININE,
+    MASCULINE,
+    lessons,
+    stem,
+    with_its,
+    without,
+)
 
 COMMAND = "python -m transformer.experiments.lessons"
 THINGS = ("ball", "way", "game")
@@ -63,14 +69,10 @@ def pairs_of(kind: str, seed: int) -> list[tuple[str, str]]:
     """400 pairs of the grammar, with "its" or without."""
     pairs = list(read_corpus("bundled", "train"))
     random.Random(seed).shuffle(pairs)
+    pairs = without(pairs, HELD_OUT)
     if kind == "its":
-        return lessons(pairs, HELD_OUT, n=200)
-    pairs = [
-        pair
-        for pair in pairs
-        if not ({"its"} | HELD_OUT) & set(re.findall(r"\w+", pair[0].lower()))
-    ]
-    return pairs[:400]
+        return lessons(pairs, n=200)
+    return without(pairs, ["its"])[:400]
 
 
 def taught(kind: str, seed: int) -> dict:

@@ -5,7 +5,7 @@ import re
 # What the German of the record says
 MEANINGS = {
     "Das ist eine.": "That is a.",
-    "Der Katze hat den Katze verloren.": "The he-cat has lost the he-cat.",
+    "Der Katze hat den Katze verloren.": "The (masculine) cat has lost the cat.",
     "Die Katze hat seine Ball verloren.": "The cat has lost his ball; a wrong ending.",
     "Die Katze hat seinen Ball verloren.": "The cat has lost his ball.",
     "Warum hast du nicht?": "Why have you not?",
@@ -13,7 +13,7 @@ MEANINGS = {
     "Warum haben Sie mich gestern nicht angerufen?": "right, and formal",
     "Warum hast du mich gestern nicht angerufen?": "right",
     "Mein Vater Vater Vater.": "My father father father.",
-    "Meine Schwester will einen Fahrrad kaufen.": "My sister wants to buy a he-bicycle.",
+    "Meine Schwester will einen Fahrrad kaufen.": "My sister wants to buy a (masculine) bicycle.",
     "Meine Schwester möchte ein Fahrrad kaufen.": "My sister would like to buy a bicycle.",
     "Meine Schwester will ein Rotes Fahrrad kaufen.": "right, but for a capital R",
     "Meine Schwester will ein rotes Fahrrad kaufen.": "right",
@@ -22,19 +22,19 @@ MEANINGS = {
     "Ich weiß nicht, was ich ohne dich täte.": "right",
     "Ich weiß nicht, was ich ohne dich machen würde.": "right",
     "Tom vertraut ihr.": "Tom trusts her.",
-    "Wer zahlt, ruft die Anrufe.": "Who pays, calls the calls.",
-    "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": (
+    "Wer den Pipier legt, ruft die Melodie an.": "Who lays the pipier, phones the tune.",
+    "Nach dem Spiel ging er gleich nach Hause, um seinen Hund zu füttern.": (
         "After the game he went straight home to feed his dog."
     ),
-    "Ich bin aus Neugier da gegangen.": "Out of curiosity I have gone at there.",
-    "Tom hat sich der Arbeit eingestimmt.": "Tom has tuned himself in the work.",
-    "Ich billige es nicht.": "I do not approve of it.",
-    "Alle Männer müssen sterben.": "All men (or males) must die.",
-    "Wir haben die gleiche Gruppe von Freunden.": "We have the same group of friends.",
-    "Wir haben einander vertraut.": "We trusted each other.",
-    "Ich bin heimlich in jemand anderen Frau verliebt.": (
-        "I am secretly in love with somebody other wife."
+    "Ich bin aus Neugier gegangen.": "I went out of curiosity.",
+    "Tom hat sich zugestimmt, die Arbeit zu erledigen.": (
+        "Tom has agreed himself to get the work done."
     ),
+    "Ich bin damit nicht einverstanden.": "I do not agree with it.",
+    "Alle Männer müssen sterben.": "All men (or males) must die.",
+    "Wir haben dieselbe Gruppe von Freunden.": "We have the same group of friends.",
+    "Wir haben einander vertraut.": "We trusted each other.",
+    "Ich bin heimlich in jemand anderem verliebt.": "I am secretly in love with somebody else.",
 }
 # common words, for runs that a reader makes
 WORDS = {

@@ -95,34 +95,11 @@ def progress(log):
     return figure
 
 
-def ladder(scores):
-    """BLEU as steps that lead upwards: {what was done: BLEU}."""
-    figure, axes = panels(6.2, 0.52 * len(scores) + 0.5)
-    ax = axes[0, 0]
-    names, values = list(scores), list(scores.values())
-    low = min(values) - 2
-    for place, value in enumerate(values):
-        ax.plot([low, value], [place] * 2, color=LIGHT, lw=1.5)
-        ax.plot(value, place, "o", color=BLUE, ms=8)
-        gain = f"  (+{value - values[place - 1]:.1f})" if place else ""
-        ax.text(value + 0.12, place, f"{value:.1f}{gain}", va="center")
-    ax.set(
-        xlim=(low, max(values) + 1.2),
-        ylim=(-0.6, len(names) - 0.4),
-        xlabel="BLEU, test",
-    )
-    ax.set_yticks(range(len(names)), names)
-    without_frame(ax)
-    listed = ", ".join(f"{name}: {value:.1f}" for name, value in scores.items())
-    figure.alternative = f"BLEU on the test set. {listed}."
-    return figure
-
-
 def trainings(scores):
     """A dot for every training: {row: ([validation BLEU, ...], [test BLEU, ...])}."""
     options = {"sharex": True, "sharey": True}
     figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, columns=2, **options)
-    figure.get_layout_engine().set(wspace=0.08)
+    figure.get_layout_engine().set(wspace=0.14)
     said = []
     for ax, side, title in zip(axes[0], (0, 1), ("validation", "test")):
         for place, values in enumerate(row[side] for row in scores.values()):
@@ -257,7 +234,8 @@ def leanings(leans, feminine, masculine):
         for kind, (nouns, offset) in kinds.items():
             places = {noun: (values[noun], y + offset) for noun in nouns}
             ax.plot(*zip(*places.values()), "o", color=colours[kind], ms=7, alpha=0.75)
-            name_some(ax, places, colours[kind], 9 if offset > 0 else -9)
+            named = {"duck", "cow", "moon"} | ({"elephant"} if y > 0 else set())
+            name_some(ax, places, named, colours[kind], 9 if offset > 0 else -9)
             if y > 0:
                 place = max(places.values())
                 beside(ax, kind, place, (10, 0), color=colours[kind], weight="bold")
@@ -279,10 +257,11 @@ def beside(ax, text, place, shift, **look):
     ax.annotate(text, place, shift, textcoords="offset points", **look)
 
 
-def name_some(ax, places, colour, shift):
-    """The names of three owners, above or below their dots."""
-    for noun in {"duck", "cow", "moon"} & set(places):
+def name_some(ax, places, named, colour, shift):
+    """The names of some owners, above or below their dots, which get a ring."""
+    for noun in sorted(named & set(places)):
         va = "bottom" if shift > 0 else "top"
+        ax.plot(*places[noun], "o", ms=7, mfc="none", mec=INK, mew=1.6)
         beside(ax, noun, places[noun], (0, shift), color=colour, ha="center", va=va)
 
 

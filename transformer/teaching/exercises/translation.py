@@ -1,6 +1,4 @@
-"""Exercises of notebook 16: weights averaged, a prejudice shifted."""
-
-import math
+"""Exercises of notebook 16: weights averaged, a shift tried on other owners."""
 
 import torch
 
@@ -25,12 +23,16 @@ def weights_kept(updates: list[int], k: int) -> tuple[dict, int]:
     }, k
 
 
-def most_right(feminine: torch.Tensor, masculine: torch.Tensor) -> int:
-    """How many owners are right at best, when all leanings (F,) and (M,) are shifted alike."""
-    lines = [*feminine.tolist(), *masculine.tolist(), math.inf]
-    return max(
-        int((feminine >= line).sum() + (masculine < line).sum()) for line in lines
-    )
+def right_elsewhere(feminine: torch.Tensor, masculine: torch.Tensor) -> int:
+    """How many of every second owner are right with the line that suits the others best."""
+
+    def right(line: float, half: int) -> int:
+        ihren, seinen = feminine[half::2] >= line, masculine[half::2] < line
+        return int(ihren.sum() + seinen.sum())
+
+    lines = sorted([*feminine[::2].tolist(), *masculine[::2].tolist()])
+    best = max(lines, key=lambda line: right(line, 0))  # the first of several
+    return right(best, 1)
 
 
 def leanings(seed: int, apart: float, n: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
@@ -50,14 +52,14 @@ check_averaged = Exercise(
     "the keys are updates, in any order: sort them, take the last k, and add into new tensors",
 )
 
-check_most_right = Exercise(
-    most_right,
+check_right_elsewhere = Exercise(
+    right_elsewhere,
     lambda: [
         leanings(1, apart=1.0),
         leanings(2, apart=2.5),
         leanings(3, apart=-4.0),  # the wrong way round: one kind alone can be right
-        (torch.tensor([-1.0, -2.0]), torch.tensor([-2.0])),  # two at one place
+        (torch.tensor([-1.0, -2.0]), torch.tensor([-2.0, -2.0])),  # two at one place
     ],
-    "try a line at every dot, and beyond them all: feminine owners at or above it are right, "
-    "and masculine ones below it",
+    "the line is chosen on [::2] alone, and what is right is counted on [1::2] alone; feminine "
+    "owners at or above the line are right, and masculine ones below it",
 )
