@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/10_data.ipynb)
 #
-# *Section 5.1 of the paper. Reading takes about 20 minutes, running half a minute.*
+# *Section 5.1 of the paper. Reading takes about 25 minutes, running half a minute.*
 #
 # A small model ships with this book. It has learned from 20,000 English sentences and their German translations. We give it two sentences that differ in one word:
 
@@ -51,9 +51,9 @@ from transformer.corpora.windows import random_numbers, shuffled, similar
 #     print(english, "->", *translate(model, tokenizer, [english]))
 
 # %% [markdown]
-# The first translation is nearly right, only that its gardener is a man. The second says that the gardener lost *sie*, German for "them", or "her". Where have the sunflowers gone?
+# The first translation is right but for the gardener, who has become a man. The second says that the gardener lost *sie*, German for "them", or "her". Where have the sunflowers gone?
 #
-# You may suspect the weights. But before the first weight was trained, three things had been decided: how a sentence is **cut**, how it becomes a row of a **batch**, and which sentences training would see, the **split**. Each could lose a flower. So we follow our sentence from the keyboard to the tensor and ask: **what does the model actually read, and who lost the sunflowers?** Which of the three do you suspect?
+# You may suspect the weights. But before the first weight was trained, three things had been decided: how a sentence is **cut**, how it becomes a row of a **batch**, and which sentences training would see, the **split**. Each could lose a flower, or leave the model without a clue to it. So we follow our sentence from the keyboard to the tensor and ask: **what does the model actually read, and who lost the sunflowers?** Which of the three do you suspect?
 
 # %% [markdown]
 # ## Why is a sentence cut at all?
@@ -92,9 +92,9 @@ from transformer.corpora.windows import random_numbers, shuffled, similar
 # )
 
 # %% [markdown]
-# With such a list the sunflowers would be lost right here. And real text is full of new words. Whoever has read 18,000 German sentences of the European Parliament still meets about one in each that follows ([evidence 10.1](evidence/10_data.ipynb)).
+# With such a list the sunflowers would be lost right here. And real text is full of new words. Whoever has read 18,000 German sentences of the European Parliament still meets about one unknown word in each sentence that follows ([evidence 10.1](evidence/10_data.ipynb)).
 #
-# Letters lose nothing. But by the last line above, a sentence of letters would be five times as long. Attention compares every token with every other, so it would have more than 25 times as much to do.
+# Letters lose nothing. But with about five letters in a word, a sentence of letters would be five times as long. Attention compares every token with every other, so it would have more than 25 times as much to do.
 #
 # So we want whole words where they are frequent, and parts where they are not. Counting finds both.
 
@@ -232,9 +232,9 @@ def in_bytes(word: str) -> tuple:
 # %% [markdown]
 # *Read from top to bottom: each row is the word after one more merge, and on its left are the three most frequent words that voted for it.*
 #
-# So "un" comes from *und* ("and"), and "ers" from *teachers*. "low" is mostly the work of *slowly*. And *yellow*, which has these letters, too, did not vote: by then it was cut into "y", "ell" and "ow". The tokenizer knows nothing about flowers; it has only counted.
+# So "un" comes from *und* ("and"), "ers" from *teachers*, and the first voter for "low" is *slowly*. Nobody voted for a flower; the words only counted their own letters. But then why does *flowers* keep its "flow", and *sunflowers* not? Because that piece begins with a space. It is what a *word* may begin with, and inside *sunflowers* there is no space. That is how a tokenizer can cut one word in two ways.
 #
-# The cut is odd, but it lost nothing. And *flowers* is cut, too, and is translated all the same. We let the first suspect go.
+# The cut is odd, but it lost no letter. Whether a model can make sense of such pieces is another question, and we keep it for the end.
 #
 # Each merge makes sentences shorter, but adds an embedding. The paper's vocabulary has about 37,000 entries, that of our model 3,500 ([evidence 10.3](evidence/10_data.ipynb)). From here on we use the model's own `tokenizer`, which does the same in compiled code.
 
@@ -320,11 +320,11 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # Every letter of it. And neither padding nor neighbours matter to a row, which [chapter 8](08_model.ipynb) tested. The second suspect may go, too.
 
 # %% [markdown]
-# ## Nearly half of a batch would be padding
+# ## How much of a batch is nothing?
 #
 # The batch lost no flower, but it can waste time. A batch is a rectangle, as wide as its longest sentence, and the model computes every place of it. For example, sentences of 3, 4, 9 and 30 tokens have 46 together, but their rectangle has $4 \cdot 30 = 120$ places.
 #
-# How much padding has our corpus, in batches of sixty pairs at random? And if we put pairs of similar length together, as the paper does? `similar` compares the longer sides of pairs, and where they are equal, the differences between the sides. `padding_share` is the part of all places that holds padding. Guess the three shares.
+# How much padding has our corpus, in batches of sixty pairs at random? And if we put pairs of similar length together, as the paper does? A pair has two lengths, so there are two ways to sort. The simple one goes by the longer side alone. The other one (`similar`) also puts pairs together whose two sides differ equally much. Guess what is left to padding each time.
 
 # %% tags=["active-ipynb"]
 # def sixties(order):
@@ -346,7 +346,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # %% [markdown]
 # *Look for the grey, which is padding: sorting by the longer side takes it from the targets, and sorting by both sides takes it from the sources, too.* (Each line is a pair, and each panel the batch with the median padding.)
 #
-# But now the last batch holds sixty long sentences, for which there must be memory. The cure is to count tokens instead of sentences. A batch of the paper has about 25,000 source tokens and 25,000 target tokens. We fill a batch until the next pair would make its rectangle too large.
+# But now the last batch holds sixty long sentences, which may not fit into memory. The cure is to count tokens instead of sentences. A batch of the paper has about 25,000 source tokens and 25,000 target tokens. We fill a batch until the next pair would make its rectangle too large.
 #
 # Training should not see all the short sentences first, so the batches come in random order. And we shuffle the pairs before we sort them, so that equally long pairs meet other neighbours in the next pass over the corpus.
 
@@ -358,7 +358,7 @@ def fill_batches(order: list, lengths: list, batch_tokens: int) -> list[list]:
     lengths: of the sentences, in the same order, short ones first.
     """
     batches: list[list] = [[]]
-    for i, length in zip(order, lengths):  # so the last one is a batch's longest
+    for i, length in zip(order, lengths):  # the newest sentence is the longest so far
         if batches[-1] and (len(batches[-1]) + 1) * length > batch_tokens:
             batches.append([])
         batches[-1].append(i)
@@ -393,7 +393,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #
 # The third suspect is the split. Our sentence is new to the model, which makes it an honest test. Had training shown this very pair, the model could have written the sunflowers by heart.
 #
-# That is why a corpus is split in three. The **training** set moves the weights, the **validation** set decides on the way, and the **test** set is scored once, at the end. A test sentence that training has seen is a **leak**.
+# That is why a corpus is split in three. The **training** set moves the weights, the **validation** set tells on the way when to stop and what to choose, and the **test** set is scored once, at the end. A test sentence that training has seen is a **leak**.
 #
 # Are there leaks if we draw at random? Take **Tatoeba**, 169,813 pairs of short everyday sentences. Here it matters only which of them are equal, so each different sentence has become a number. We draw 2,000 pairs for a test. How many share a sentence with training?
 
@@ -453,16 +453,24 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # |---|---|
 # | the cut | made five tokens of them, and lost no letter |
 # | the batch | put the five ids into a row, in their order |
-# | the split | had no training sentence with them |
+# | the split | gave training no sentence about them |
 #
-# The sunflowers were not lost on the way. What the model reads is the whole sentence, as a row of numbers. But it was never told what these five numbers mean together, which was decided before the first weight was trained. *Flowers* went the same way, in two tokens, but it was there 34 times, with a translation. (Two tokens may also be easier than five; two sentences cannot tell.)
+# Nothing was lost on the way: the model has read every letter. But was it the odd cut that it could not read, or the missing sentences? The two came together, so we need somebody who had the one without the other. The package's everyday model learned from Tatoeba, where the training set has four sentences with a sunflower. How does it cut them?
+
+# %% tags=["active-ipynb"]
+# everyday, its_tokenizer = load("tatoeba")
+# print(its_tokenizer.pieces(sentence))
+# print(*translate(everyday, its_tokenizer, [sentence]))
+
+# %% [markdown]
+# Its cut is almost as odd, and *Sonnenblumen* are sunflowers. So "fl" and "ow" need not mean anything by themselves, if only training shows the pieces together, beside a translation. Here four sentences were enough. Our model reads five numbers whose company it has never met. **The third suspect is guilty:** what a model can know was decided when somebody chose the sentences for its training.
 
 # %% [markdown]
 # ## What to keep
 #
 # - A tokenizer learns its pieces by counting: what stands together most often is joined, so that frequent words become whole, and every other word can still be spelled.
 # - The model reads a padded row of numbers; the decoder's answer is its input shifted by one, and batches of similar lengths keep padding rare.
-# - A model can read words that it was never taught; whether it understands them, only a test shows that shares no sentence with training.
+# - A model can read words that it was never taught; whether it understands them is shown only by a test that shares no sentence with training.
 
 # %% [markdown]
 # ## Exercises
@@ -517,4 +525,4 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # Yes, a small one. A word that only the test has may get a token of its own, whose embedding is then never trained, so the model is likely to do *worse* on it than on known pieces. But the test's sentences get shorter than new text would be. The score may move either way. What it no longer tells you is how the model does on text that nobody has looked at.
 # </details>
 #
-# **Next.** The model has read the sunflowers and missed them, so its weights must move. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb) walks down a valley to find out.
+# **Next.** Four sentences taught the everyday model its sunflowers, by moving its weights. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb) walks down a valley to find out.
