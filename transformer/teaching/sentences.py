@@ -6,6 +6,7 @@ the English begins the German. "now" and "perhaps" have two German words each: a
 """
 
 import itertools
+import math
 import random
 from collections.abc import Callable
 
@@ -86,6 +87,13 @@ def sentence_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
         english, german = sentence_pair(chance)
         pairs.setdefault(english, german)
     return list(pairs.items())
+
+
+def coin_floor(pairs: list[tuple[str, str]]) -> float:
+    """What the coins cost, in nats per word: the lowest loss that an honest model can have."""
+    coins = sum(english.split()[-1] in ("now", "perhaps") for english, _ in pairs)
+    words = sum(len(german.split()) + 1 for _, german in pairs)  # with the end mark
+    return coins * math.log(2) / words
 
 
 def numbering(pairs: list[tuple[str, str]]) -> tuple[list[str], Callable]:

@@ -15,7 +15,8 @@ from transformer.data import Tokenizer, collate, encode_pairs
 from transformer.first_transformer import write
 from transformer.teaching.sentences import until_end
 
-PARTS = {"sich": "herself", "beeilen": "hurry"}  # of phrases, aligned as a whole
+# Words of phrases that are aligned as a whole: "sich beeilen", "was asleep"
+PARTS = {"sich": "herself", "beeilen": "hurry", "schlief": "slept"}
 
 
 def short_pairs(part: str, longest: int = 7) -> list[tuple[str, str]]:

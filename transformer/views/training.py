@@ -4,7 +4,6 @@ costs."""
 from matplotlib.patches import Rectangle
 
 from transformer.views.labels import label_ends
-from transformer.views.shapes import arrow
 from transformer.views.style import (
     DARK,
     GREY,
@@ -32,29 +31,44 @@ def two_rows(ax, words):
     return reads, asked
 
 
-def shift(words, meanings):
-    """Every word of a target is a question: what the decoder reads, and what it is asked
-    for; below, what each word means."""
-    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.8, 1.65), 0.86)
-    reads, asked = two_rows(ax, words)
+def in_english(ax, meanings):
+    """What each word that is asked for means."""
     ax.text(-0.75, -0.5, "in English", color=GREY, ha="right", va="center")
     for place, meaning in enumerate(meanings):
         ax.text(place, -0.5, meaning, color=GREY, style="italic", **MIDDLE)
+
+
+def reads_up_to(ax, place, **line):
+    """Lines from the words that may be read to the word that is asked for at a place."""
+    for other in range(place + 1):
+        ax.plot([other, place], [1.08, 0.26], **line)
+
+
+def shift(words, meanings):
+    """Every word of a target is a question: what the decoder reads, and what it is asked
+    for; below, what each word means. The lines of one question are blue."""
+    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.8, 1.65), 0.86)
+    reads, asked = two_rows(ax, words)
+    in_english(ax, meanings)
+    example = len(words) // 2
     for place in range(len(reads)):
-        arrow(ax, (place, 1.08), (place, 0.24), colour=BLUE)
+        reads_up_to(ax, place, color=LIGHT, lw=0.9, zorder=0)
+    reads_up_to(ax, example, color=BLUE, lw=1.8, zorder=1)
     figure.alternative = (
         f"The decoder reads {' '.join(reads)}. Below each word is the next one, which it "
-        f"is asked for: {' '.join(asked)}."
+        f"is asked for: {' '.join(asked)}. Lines run to each from all words up to there; "
+        f"those to “{asked[example]}” are blue."
     )
     return figure
 
 
-def leak(words, place):
+def leak(words, meanings, place):
     """Why a decoder without a mask need not think: the answer to the question at a place
     is among the words that it reads. Above in training, below when it writes."""
     n = len(words) + 1
     figure, ax = canvas((-2.3, n - 0.4), (-3.6, 2.5), 0.86)
     reads, _ = two_rows(ax, words)
+    in_english(ax, meanings)
     ax.text(-2.3, 2.2, "in training", color=GREY, va="center")
     for other in range(n):
         allowed = other <= place
@@ -118,7 +132,7 @@ def three_trainings(curves, outputs, floor):
     ax.grid(axis="y")
     label_ends(ax)
     figure.alternative = (
-        f"Three falling losses, and a line at {floor:g}, what the coins cost. "
+        f"Three falling losses, and a line at {floor:.3f}, what the coins cost. "
         f"{'; '.join(said)}."
     )
     return figure
@@ -167,7 +181,11 @@ def reading_begins(log):
     ax.text(
         updates[-1] * 0.98, (own[-1] + strange[-1]) / 2, text, ha="right", color=GREY
     )
-    ax.set(xlim=(0, updates[-1]), ylim=(0, None), xlabel="update")
+    ax.set(xscale="log", xlim=(updates[0], updates[-1]), ylim=(0, None))
+    ticks = [25, 50, 100, 200, 400, 800]
+    ax.set_xticks(ticks, [str(tick) for tick in ticks])
+    ax.minorticks_off()
+    ax.set_xlabel("update (each step doubles it)")
     ax.set_ylabel("held-out loss, nats per token")
     label_ends(ax)
     figure.alternative = (
