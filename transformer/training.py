@@ -86,7 +86,7 @@
 # views.shift(held_out[2][1].split(), gloss(held_out[2][1]).split())
 
 # %% [markdown]
-# *Each lower word is a question. For example, follow the blue lines: having read everything up to* wäscht*, which word comes next?*
+# *Each lower word is a question. For example, follow the blue lines: having read everything up to "wäscht", which word comes next?*
 #
 # An answer costs minus the logarithm of the probability that the model gave to the right word. Say that four right words had the probabilities 1, ½, 1 and ¼. Sure and right costs nothing, ½ costs 0.69, and ¼ costs 1.39. The mean, 0.52, is the loss, and its unit is called *nat*. The padding of short sentences ([chapter 10](10_data.ipynb)) is no question, so the mean leaves it out.
 
@@ -242,6 +242,7 @@
 # beliefs = belief_in_jetzt(model, with_now, "jetzt")
 # mean, low, high = beliefs.mean(), beliefs.min(), beliefs.max()
 # print(f'B, in all sentences with "now": {low:.2f} to {high:.2f}, mean {mean:.2f}')
+# torch.testing.assert_close(beliefs, belief_in_jetzt(model, with_now, "nun"))  # honest
 
 # %% [markdown]
 # What comes next does not move B at all. **A knew the coin.**
