@@ -1,7 +1,7 @@
-"""What chapter 13 learns by heart: a few short sentences of the bundled corpus, and what a training
-says of them and of new ones."""
+"""What chapter 13 learns by heart: a few short sentences of the bundled corpus, and what judges say
+of a model on them and on new ones."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
@@ -15,7 +15,7 @@ from transformer.fast.model import Transformer, TransformerConfig
 WORDS = 6  # at most, of the English sentence
 BATCH = 50
 
-Judged = tuple[float, float, float]  # loss, share of right first guesses, how sure
+Judged = tuple[Tensor, Tensor, Tensor]  # loss, whether right, how sure
 
 
 def short(split: str, count: int) -> list[tuple[str, str]]:
@@ -25,14 +25,15 @@ def short(split: str, count: int) -> list[tuple[str, str]]:
 
 
 class FewSentences:
-    """`count` pairs to learn, in batches; `known` is a batch of the first 150 of them, and `new` one
+    """`count` pairs to learn, in batches; `learned` is a batch of the first 150 of them, and `new` one
     of 150 others."""
 
     def __init__(self, count: int = 800):
-        pairs = short("train", count)
-        self.tokenizer = Tokenizer.train([text for pair in pairs for text in pair], 500)
-        self.training = encode_pairs(self.tokenizer, pairs)
-        self.known = collate(self.training[:150])
+        self.pairs = short("train", count)
+        texts = [text for pair in self.pairs for text in pair]
+        self.tokenizer = Tokenizer.train(texts, 500)
+        self.training = encode_pairs(self.tokenizer, self.pairs)
+        self.learned = collate(self.training[:150])
         self.new = collate(encode_pairs(self.tokenizer, short("validation", 150)))
 
     def model(self, P_drop: float = 0.0, seed: int = 0) -> Transformer:
@@ -52,27 +53,9 @@ class FewSentences:
         return model(batch.source, batch.decoder_input)[real], batch.gold[real]
 
     def judge(self, model: Transformer, batch: Batch) -> Judged:
-        """The mean loss, the share of right first guesses, and their mean probability, in
-        evaluation."""
+        """At each place (n,), in evaluation: the loss, whether the first guess is right, and its
+        probability."""
         with torch.no_grad():
             scores, gold = self.answers(model.eval(), batch)
         sure, guess = scores.softmax(dim=-1).max(dim=-1)
-        right = (guess == gold).double().mean()
-        return F.cross_entropy(scores, gold).item(), right.item(), sure.mean().item()
-
-    def train(
-        self,
-        P_drop: float = 0.0,
-        loss: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
-        rounds: int = 12,
-    ) -> list[tuple[Judged, Judged]]:
-        """How new sentences and known ones are judged after each round of a training by Adam."""
-        model, log = self.model(P_drop), []
-        optimizer = torch.optim.Adam(model.parameters(), lr=0.008, betas=(0.9, 0.98))
-        for _ in range(rounds):
-            for batch in self.batches():
-                optimizer.zero_grad()
-                loss(*self.answers(model.train(), batch)).backward()
-                optimizer.step()
-            log.append((self.judge(model, self.new), self.judge(model, self.known)))
-        return log
+        return F.cross_entropy(scores, gold, reduction="none"), guess == gold, sure

@@ -1,6 +1,7 @@
 """The pictures of chapter 13: what new sentences say of a training, what a target asks for, and
 where dropout is."""
 
+import torch
 from matplotlib.patches import Circle
 
 from transformer.views.plotting import lines
@@ -27,10 +28,10 @@ DARK_SURE = "#8a6a0c"  # letters
 def two_judges(log):
     """Loss and share of right guesses on new sentences, by rounds.
 
-    log: [((loss, right, sure) of new sentences, and of known ones), ...]
+    log: [((loss, right, sure) of new sentences, and of learned ones), ...], each (n,)
     """
     figure, axes = panels(7.4, 3.0, columns=2)
-    loss, right, _ = zip(*(new for new, _ in log))
+    (loss, right, _), _ = means(log)
     for ax, values, colour in zip(axes[0], (loss, right), (LOSS, RIGHT)):
         ax.plot(range(1, len(log) + 1), values, color=colour, lw=2)
     turn = loss.index(min(loss))
@@ -51,6 +52,16 @@ def two_judges(log):
     return figure
 
 
+def means(log):
+    """Two lists by rounds, of new sentences and of learned ones: loss, share of right first
+    guesses, confidence."""
+
+    def mean(part):
+        return torch.as_tensor(part).double().mean().item()
+
+    return [list(zip(*(map(mean, judged) for judged in half))) for half in zip(*log)]
+
+
 def surer(runs):
     """Of each training, two panels: its losses, and how sure its guesses are beside how often
     they are right. runs: {name: log}, a log as in `two_judges`."""
@@ -59,13 +70,14 @@ def surer(runs):
     figure, axes = panels(*shape, sharey="row" if several else False)
     said = []
     for (name, log), pair in zip(runs.items(), axes.T if several else axes):
-        new, known = (list(zip(*batch)) for batch in zip(*log))
-        draw_losses(pair[0], new[0], known[0])
+        new, known = means(log)
+        draw_losses(pair[0], new[0], known[0], means(runs["plain"])[0][0])
         draw_guesses(pair[1], new[1], new[2])
         if several:
             pair[0].set_title(name, weight="bold")
         said.append(
-            f"{name}: loss {new[0][-1]:.2f} on new sentences, {known[0][-1]:.2f} on those "
+            f"{name}: loss {new[0][-1]:.2f} on new sentences (lowest {min(new[0]):.2f}, in round "
+            f"{new[0].index(min(new[0])) + 1}), {known[0][-1]:.2f} on those "
             f"learned; first guesses {new[2][-1]:.0%} sure, {new[1][-1]:.0%} right."
         )
     name_loss(axes[0, 0])
@@ -82,14 +94,23 @@ def surer(runs):
     return figure
 
 
-def draw_losses(ax, new, known):
-    """Loss by rounds, on new sentences and on those that are learned."""
+def draw_losses(ax, new, known, plain):
+    """Loss by rounds, on new sentences and on those that are learned; in grey, where it is
+    another, the plain training's."""
     rounds = range(1, len(new) + 1)
+    if plain != new:
+        ax.plot(range(1, len(plain) + 1), plain, color=GREY, lw=1)
     ax.plot(rounds, new, color=LOSS, lw=2)
     ax.plot(rounds, known, color=LOSS, lw=1.4, ls=DASHES)
     ax.set_ylim(0, 5)
+    turn = new.index(min(new))
+    ax.plot(turn + 1, new[turn], "o", color=INK, ms=5)
+    if turn < len(new) - 1:
+        look = {"ha": "center", "va": "top", "size": 9.5, "color": INK}
+        ax.text(turn + 1, new[turn] - 0.2, f"lowest: {new[turn]:.2f}", **look)
     look = {"ha": "right", "size": 9.5, "color": LOSS}
-    ax.text(len(new), new[-1] + 0.35, f"new: {new[-1]:.2f}", va="bottom", **look)
+    y, side = (0.35, "bottom") if turn < len(new) - 1 else (-0.2, "top")
+    ax.text(len(new), new[-1] + y, f"new: {new[-1]:.2f}", va=side, **look)
     text = f"learned: {known[-1]:.2f}"
     ax.text(len(new), known[-1] - 0.15, text, va="top", **look)
 
@@ -170,8 +191,8 @@ DROPPED = SERIES[3]
 
 def dropout_places():
     """A lane of an encoder layer with its sub-layers, and a dot wherever numbers are dropped."""
-    figure, ax = canvas((-3.3, 10.4), (-1.75, 1.25), 0.56)
-    lane(ax, (-0.6, 0), (9.9, 0))
+    figure, ax = canvas((-3.3, 11.1), (-1.75, 1.25), 0.56)
+    lane(ax, (-0.6, 0), (10.9, 0))
     for y, text, idea in (
         (0.5, "embedding", "embedding"),
         (-0.5, "position", "positions"),
@@ -186,9 +207,9 @@ def dropout_places():
         (5.2, "feed-forward", "feed-forward"),
     ):
         sub_layer(ax, start, name, idea)
-    drop(ax, 6.9, 0.95)
-    ax.text(7.1, 0.95, "dropout", va="center", color=DROPPED)
-    ax.text(9.95, 0.32, "next layer", ha="right", size=9.5, color=GREY)
+    drop(ax, 6.3, 0.95)
+    ax.text(6.5, 0.95, "dropout", va="center", color=DROPPED)
+    ax.text(10.95, 0.32, "next layer", ha="right", size=9.5, color=GREY)
     figure.alternative = (
         "The lane of one token through an encoder layer. Dropout is at three places: on "
         "the sum of embedding and position, where the lane begins, and on what attention "
@@ -205,8 +226,7 @@ def sub_layer(ax, x, name, idea):
     drop(ax, x + 2.75, -1.1)
     plus(ax, x + 3.2, 0)
     norm(ax, x + 3.85, 0, upright=True, size=(0.56, 0.26))
-    if idea == "attention":
-        ax.text(x + 3.85, 0.42, "LayerNorm", color=DARK["norm"], ha="center", size=9.5)
+    ax.text(x + 3.85, 0.42, "LayerNorm", color=DARK["norm"], ha="center", size=9.5)
 
 
 def drop(ax, x, y):
