@@ -240,8 +240,9 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
-def check_sides_are_ids(encoded, part: str) -> None:
-    """ValueError for texts, and, naming it, for the first pair that is not two lists of ids."""
+def check_sides_are_ids(encoded, part: str, pad_id: int | None) -> None:
+    """ValueError for texts, and, naming it, for the first pair that is not two lists of ids, or
+    whose target has padding, of which nothing is learned."""
     for index, pair in enumerate(encoded if isinstance(encoded, list) else ()):
         source, target = pair
         if isinstance(source, str) or isinstance(target, str):
@@ -254,6 +255,12 @@ def check_sides_are_ids(encoded, part: str) -> None:
                     f"the {name} of {part}sentence pair {nth(index)} is {side!r}, not a list "
                     "of ids: a single class is a target, too, as [bos_id, class]"
                 )
+        if pad_id is not None and pad_id in target:
+            raise ValueError(
+                f"the target of {part}sentence pair {nth(index)} has the id {pad_id}, "
+                "which is padding, so nothing is learned of it: count classes from "
+                f"{pad_id + 1} on"
+            )
 
 
 def check_pairs(
@@ -267,7 +274,7 @@ def check_pairs(
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
-    check_sides_are_ids(encoded, part)
+    check_sides_are_ids(encoded, part, getattr(config, "pad_id", None))
     called = nth if lines is None else lines.item
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))

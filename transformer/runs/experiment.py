@@ -29,6 +29,7 @@ from transformer.runs.progress import read_log
 from transformer.runs.recipes import recipe, resized, slower
 from transformer.runs.training import TrainingConfig
 
+CHOICES = "preset", "family"  # what a dict for a model chooses beside single settings
 TOGETHER = "`source_file` and `target_file` go together: give both, or a `corpus`"
 
 
@@ -41,6 +42,7 @@ class Experiment:
 
         Experiment(source_file="a.en", target_file="a.de", training={"minutes": 5})
         Experiment(corpus="wmt14", model={"preset": "big", "N": 4})
+        Experiment(model={"family": "recurrence"})  # or one that you registered
 
     A preset is a named size, "tiny", "small", "base" or "big", in which the other entries change
     single settings; so an `Experiment` can be kept as JSON: `Experiment(**json.load(file))`.
@@ -99,7 +101,7 @@ class Experiment:
             check_held_out(self.held_out, bool(own) or self.resume)
         name = "files" if own else self.corpus or "bundled"
         self.given = given = Given(self.model, self.training)
-        known = recipe(name, given.preset())
+        known = recipe(name, given.preset(), given.family() or "transformer")
         if self.init is not None:
             self.begin_with(known)
             given = replace(given, model=self.model)
@@ -121,9 +123,9 @@ class Experiment:
             raise ValueError(
                 "init begins a new run and resume goes on with one: leave one of them out"
             )
-        if self.given.preset() is not None:
+        for name in {"preset", "family"} & self.given.dict_of_model().keys():
             raise ValueError(
-                "init takes its sizes from the model to begin with: leave out the preset"
+                f"init takes its sizes from the model to begin with: leave out the {name}"
             )
         folder = folder_named(self.init)
         config, about = read_config(folder / "config.json")
@@ -167,14 +169,19 @@ def check_held_out(count: int, own: bool) -> None:
 
 def changed(given: Any, default: Any, what: str) -> Any:
     """A configuration that was given, or the default one with what a dict changes in it; a preset
-    in the dict is none of its settings."""
+    and a family in the dict are none of its settings."""
     if given is None:
         return default
+    if isinstance(given, type):
+        raise ValueError(
+            f"{what} is the class {given.__name__}: hand in a configuration that is made, "
+            f"such as {given.__name__}(...), or a dict of what to change"
+        )
     if not isinstance(given, dict):
         return given
     known = [f.name for f in fields(default)]
     if what == "model":
-        given = {name: value for name, value in given.items() if name != "preset"}
+        given = {name: given[name] for name in given if name not in CHOICES}
     if unknown := [name for name in given if name not in known]:
         raise ValueError(
             f"{what} has no setting {unknown[0]!r}{did_you_mean(unknown[0], known)}: it "
@@ -213,14 +220,22 @@ class Given:
             for given in (self.model, self.training)
         )
 
+    def dict_of_model(self) -> dict:
+        """The dict that was given for the model; {} for none."""
+        return self.model if isinstance(self.model, dict) else {}
+
     def preset(self) -> str | None:
         """The named size that a dict asks for."""
-        return self.model.get("preset") if isinstance(self.model, dict) else None
+        return self.dict_of_model().get("preset")
+
+    def family(self) -> str | None:
+        """The family of models that a dict asks for."""
+        return self.dict_of_model().get("family")
 
     def settle(self, model: Any, training: TrainingConfig) -> tuple:
         """Both as they are wanted, with what is not given from here."""
-        if self.preset() is not None:
-            model = resized(model, family_of(model), self.preset())
+        if self.preset() or self.family():
+            model = resized(model, self.family() or family_of(model), self.preset())
         return (
             changed(self.model, model, "model"),
             changed(self.training, training, "training"),

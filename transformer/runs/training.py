@@ -485,6 +485,7 @@ def train(
 
         train(model, encoded[100:], config, validate=held_out, callbacks=[good_enough])
 
+    The model is left in training mode, as it was trained: call `model.eval()` before you use it.
     Raises Interrupted (of `transformer.core.interrupt`) after Ctrl-C before the last update, and
     ValueError for pairs or a folder that do not fit, and where training diverges. Torch's generators
     are left as they were found.
