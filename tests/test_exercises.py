@@ -38,7 +38,7 @@ MISTAKES = {
         "split_heads(x @ W_Q, h)",
         "(x @ W_Q).unflatten(-1, (-1, h)).movedim(-1, 1)",
     ),
-    "backwards": ("20 * ", ""),
+    "backwards": ("10 * n * ", ""),
     "adamw": ("rate * decay * p", "decay * p"),
     "calibration_error": (".abs()", ""),
     "key_for": ("rows[back]", "rows[0]"),

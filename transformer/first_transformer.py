@@ -44,7 +44,9 @@ from torch import nn
 #
 # torch.set_num_threads(1)  # tensors this small gain nothing from a second core
 # words = ["the", "cat", "lost", "its", "ball"]
-# x = torch.eye(5)  # a 1 in a place of its own: row i of each matrix is what word i gets
+# # The vector of word i is a single 1 at place i, so that row i of each matrix is
+# # simply what word i gets.
+# x = torch.eye(5)
 # # fmt: off
 # #              somebody, a deed
 # W_Q = torch.tensor([[0.0, 0], [0, 2], [2, 0], [4, 0], [0, 1]])  # what it asks for
@@ -58,7 +60,7 @@ from torch import nn
 # %% [markdown]
 # *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value.* (Choose another word, or type the words in another order.)
 #
-# There are three steps. The **score** of a word is the inner product of the query with its key, divided by the root of their width, here $\sqrt 2$ ([chapter 4](04_attention.ipynb) says why): for the cat $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. In code, for all five words at once:
+# There are three steps. The **score** of a word is the inner product of the query with its key, divided by the root of their width, here $\sqrt 2$, so that wide vectors do not get larger scores ([chapter 4](04_attention.ipynb)): for the cat $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. In code, for all five words at once:
 
 # %% tags=["active-ipynb"]
 # Q, K, V = x @ W_Q, x @ W_K, x @ W_V
@@ -92,7 +94,8 @@ class Attention(nn.Module):
         self.W_O = nn.Linear(d_model, d_model, bias=False)
 
     def split(self, x):
-        return x.unflatten(-1, (self.h, -1)).transpose(1, 2)  # (B, h, T, d_k)
+        # each vector is cut into h pieces, one a head: (B, h, T, d_k)
+        return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
 
     def forward(self, x, seen, mask):
         q = self.split(self.W_Q(x))
@@ -101,6 +104,7 @@ class Attention(nn.Module):
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
         lowest = torch.finfo(scores.dtype).min  # the most negative number there is
         scores = scores.masked_fill(~mask, lowest)  # mask: True where it may look
+        # once more 0: where all is forbidden, softmax shares out evenly
         weights = scores.softmax(dim=-1).masked_fill(~mask, 0)
         self.weights = weights  # kept for the pictures below
         return self.W_O((weights @ v).transpose(1, 2).flatten(2))
@@ -109,7 +113,7 @@ class Attention(nn.Module):
 # %% [markdown]
 # ## Attention forgets the order, so we write it into the vectors
 #
-# Shuffle the five words. Every query still meets the same keys, so "its" takes home exactly what it did. To attention alone a sentence is a heap of words, and a dog that saw a cat is a cat that saw a dog.
+# Shuffle the five words in the picture above. Every query still meets the same keys, so "its" takes home exactly what it did. To attention alone a sentence is a heap of words, and a dog that saw a cat is a cat that saw a dog.
 #
 # So each token's place has to be in its vector. The paper *adds* a pattern of sines and cosines, from fast waves to slow ones, which is different at every position.
 
@@ -127,13 +131,13 @@ def sinusoids(n, d_model):
 # views.waves(sinusoids(9, 64), sentence, columns=(0, 8, 16), marked="the")
 
 # %% [markdown]
-# *Read downwards: the three dots below each other are three of the 64 numbers that a position adds. Both "the" have the same word vector; their dots make the two differ.*
+# *Read downwards: the three dots below each other are three of the numbers that a position adds. Both "the" have the same word vector; their dots make the two differ.*
 #
-# Now a query can ask for a place, too: "who is one before me?" Why waves, and what else would do, is [chapter 7](07_positions.ipynb).
+# Now a query can ask for a place, too: "who is one before me?" (exercise 2). Why waves, and what else would do, is [chapter 7](07_positions.ipynb).
 #
 # ## Each token thinks by itself, and adds what it finds
 #
-# Attention fetches and blends. After it a small *feed-forward* network with one hidden layer works on each token by itself, and makes something new of what was fetched ([chapter 5](05_feed_forward.ipynb)).
+# Attention fetches and blends. After it a small *feed-forward* network with one hidden layer works on each token by itself, and makes something new of it: for example, it could turn "feminine owner, masculine thing" into one number for *ihren* ([chapter 5](05_feed_forward.ipynb)).
 #
 # What either of them finds is *added* to the token's vector, and the sum is brought back to a standard size: $\mathrm{LayerNorm}(x + \mathrm{Sublayer}(x))$. [Chapter 3](03_stacks.ipynb) strikes out `x +` and watches everything fail.
 
@@ -152,7 +156,7 @@ class FeedForward(nn.Module):
 
 
 class LayerNorm(nn.Module):
-    """Each vector gets mean 0 and variance 1, then learned ones: (B, T, d_model)."""
+    """Mean 0 and variance 1, then a learned gain and bias: (B, T, d_model)."""
 
     def __init__(self, d_model):
         super().__init__()
@@ -184,9 +188,9 @@ class Residual(nn.Module):
 # views.two_stacks()
 
 # %% [markdown]
-# *Follow the thick lines upwards: the encoder leaves its result, the memory, from which every layer of the decoder reads while it writes.*
+# *Follow the lines upwards, one for each token (three are drawn): the encoder leaves its result, the memory, from which every layer of the decoder reads while it writes.*
 #
-# Each token has a thick line of its own, all the way up; every box reads from it and adds to it. Only in the blue boxes do tokens meet. In *self-attention* the tokens of one sequence look at each other. In *cross-attention* the queries come from the target, and keys and values from the memory.
+# Every box reads from the lines and adds to them, and a violet bar, LayerNorm, brings the sums to size. In the orange boxes each line is on its own; only in the blue ones do tokens meet. In *self-attention* the tokens of one sequence look at each other. In *cross-attention* the queries come from the target, and keys and values from the memory.
 
 
 # %%
@@ -200,7 +204,7 @@ class EncoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(d_model, P_drop) for _ in range(2))
 
     def forward(self, x, mask):
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask))
+        x = self.residuals[0](x, lambda y: self.self_attention(y, y, mask))
         return self.residuals[1](x, self.feed_forward)
 
 
@@ -215,8 +219,8 @@ class DecoderLayer(nn.Module):
         self.residuals = nn.ModuleList(Residual(d_model, P_drop) for _ in range(3))
 
     def forward(self, x, memory, mask, source_mask):
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask))
-        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, source_mask))
+        x = self.residuals[0](x, lambda y: self.self_attention(y, y, mask))
+        x = self.residuals[1](x, lambda y: self.cross_attention(y, memory, source_mask))
         return self.residuals[2](x, self.feed_forward)
 
 
@@ -246,7 +250,7 @@ class Stack(nn.Module):
 #
 # A second mask hides padding, token 0, with which the shorter sources of a batch are filled up.
 #
-# At the bottom a matrix with a row for each token of the vocabulary turns tokens into vectors. At the top every vector of the decoder is compared with the same rows, which gives each token a score ([chapter 6](06_embeddings.ipynb)).
+# At the bottom a matrix with a row for each token of the vocabulary turns tokens into vectors. At the top the inner product of the decoder's vector with each of the same rows is that token's score ([chapter 6](06_embeddings.ipynb)).
 
 
 # %%
@@ -269,6 +273,7 @@ class Transformer(nn.Module):
         self.decoder = Stack(DecoderLayer(*sizes) for _ in range(N))
 
     def embed(self, tokens):
+        # the root makes up for the small numbers that an embedding starts with
         x = self.embedding(tokens) * math.sqrt(self.d_model)
         return self.dropout(x + self.positions[: tokens.shape[1]])
 
@@ -282,7 +287,7 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# Does the mask keep its promise? Change the third token of a target, at place 2. At which of the four places will the scores move?
+# Does the mask keep its promise? A target has four places, 0 to 3. Change the token at place 2: where will the scores move?
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(0)
@@ -295,11 +300,13 @@ class Transformer(nn.Module):
 # assert moved.tolist() == [False, False, True, True]
 
 # %% [markdown]
-# Only from its own place on. That is a complete Transformer; with its default sizes it is the paper's base model ([chapter 8](08_model.ipynb) counts its parameters).
+# Only at place 2 and after it. That is a complete Transformer; with its default sizes it is the paper's [base model](08_model.ipynb).
 #
 # ## Nobody tells it where to look
 #
 # Writing a number backwards is a translation that everybody can check.
+#
+# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers a step: the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the logarithm of the probability of the right token. ([Chapter 12](12_optimizer.ipynb) explains the learning rate, [chapter 14](14_training.ipynb) the whole loop.)
 
 
 # %%
@@ -328,11 +335,6 @@ def shown(tokens):
     return text
 
 
-# %% [markdown]
-# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers a step: the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the logarithm of the probability of the right token. ([Chapter 12](12_optimizer.ipynb) explains the learning rate, [chapter 14](14_training.ipynb) the whole loop.)
-
-
-# %%
 @torch.no_grad()
 def write(model, source, longest):
     """The target of each source, greedily: tokens (B, longest + 1)."""
@@ -344,14 +346,13 @@ def write(model, source, longest):
 
 
 def train_step(model, optimizer, step, warmup=100):
-    """One update of the model on 64 new numbers; the loss."""
+    """One update on 64 new numbers, at a rate that rises, then falls; the loss."""
     rate = 0.3 * model.d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
     optimizer.param_groups[0]["lr"] = rate
     source, target = examples(64)
     scores = model(source, target[:, :-1])
-    loss = F.cross_entropy(
-        scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=0
-    )
+    right = target[:, 1:].flatten()
+    loss = F.cross_entropy(scores.flatten(0, 1), right, ignore_index=0)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -362,7 +363,7 @@ def train_step(model, optimizer, step, warmup=100):
 # At four steps of the training we ask a small model to write 31415926 backwards, and draw how much each place of its answer takes from each digit of the source. Where should the dark squares be, once it can do it?
 
 # %% tags=["active-ipynb"]
-# torch.manual_seed(4)  # of five starts, the one whose jumps are the middle ones
+# torch.manual_seed(4)  # of five trainings the middle one, by the jumps of the loss
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
 # optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 # number = torch.tensor([[int(digit) + 3 for digit in "31415926"]])
@@ -376,9 +377,9 @@ def train_step(model, optimizer, step, warmup=100):
 # views.diagonal(losses, looks, answers, "31415926")
 
 # %% [markdown]
-# *Follow the four blue dots along the loss, and the four tables below them: as the loss falls, the weights gather on a diagonal, and the wrong digits (red) disappear.*
+# *Follow the blue dots along the loss, and the tables below: as the loss falls, the weights gather on the diagonal from lower left to upper right, and the wrong digits (red) disappear.*
 #
-# On the dashed line it has learned only that a digit or the end comes next; one of eleven tokens costs $\ln 11 = 2.4$. Then the diagonal forms. After step 150 it is still blurred: most places share their weight with a neighbour, and the answer has mistakes. (The loss jumps and recovers, as it did from each of five starts.)
+# On the dashed line it has learned only that one of ten digits or the end comes next, a guess that costs $\ln 11 = 2.4$. Then the diagonal forms. After step 150 it is still blurred: most places share their weight with a neighbour, and most digits are wrong. (In all five trainings the loss jumped and recovered, here after step 200. We did not ask why.)
 #
 # Nobody told it to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
@@ -396,7 +397,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # ## The same lines translate
 #
-# This book ships with the weights of such a model, which learned from sentences of a small made-up English grammar and their German translations. Its parameters have the names of ours, so they fit into your class, and your class must give the package's scores.
+# This book ships with the weights of such a model, which learned from 20,000 pairs of sentences that a program made up. Its parameters have the names of ours, so they fit into your class.
 
 # %% tags=["active-ipynb"]
 # from transformer import load
@@ -415,65 +416,79 @@ def train_step(model, optimizer, step, warmup=100):
 # print("the weights fit, and your scores are the package's")
 
 # %% [markdown]
-# Who lost the ball? In which of these five would *you* have to think?
+# Now ask it who lost the ball, in sentences that it never saw. We call the German *right* if it gives the ball to whoever lost it. Which will be hard?
 
 # %% tags=["active-ipynb"]
+# def german(sentence):
+#     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
+#     tokens = write(translator, source, longest=20)[0, 1:].tolist()
+#     return tokenizer.decode(tokens[: tokens.index(c.eos_id)])
+#
+#
 # sentences = [
 #     "The cat lost its ball.",
 #     "The dog lost its ball.",
 #     "The cat that saw the dog lost its ball.",
-#     "The lady saw the dog that lost its ball.",
-#     "The cat saw the dog that lost its ball.",
+#     "The dog saw the mouse that lost its ball.",
+#     "The dog saw the cat that lost its ball.",
 # ]
-# german = []
 # for sentence in sentences:
-#     source = torch.tensor([tokenizer.encode(sentence) + [c.eos_id]])
-#     tokens = write(translator, source, longest=20)[0, 1:].tolist()
-#     german.append(tokenizer.decode(tokens[: tokens.index(c.eos_id)]))
-#     print(f"{sentence:42}{german[-1]}")
+#     print(f"{sentence:43}{german(sentence)}")
 
 # %% [markdown]
-# The cat gets *ihren* and the dog *seinen*. It is not the nearest noun that counts: in the third sentence the dog is nearer, and the cat is still the owner. Nor is it the first noun: in the fourth the lady comes first, and the dog gets *seinen*. But in the last sentence, where the dog most likely lost its own ball, the model writes *ihren*. It does not always find the owner.
+# It does not take the nearest animal: in the third sentence the dog is nearer, and rightly the cat gets the ball. Nor the first: in the fourth that is the dog, and rightly the mouse gets it (*Maus* is feminine, too). But the last sentence is wrong, and it differs from the fourth in one word only. So it does not go by grammar alone, either.
 #
-# ## Is the look the reason?
+# ## Which head decides?
 #
-# Where does "its" look? Here is the third head of the encoder's first layer.
+# The encoder has eight heads, four in each of two layers. Is one of them the look that we made up? In the wrong sentence we turn one head at a time: a mask lets "its" look only at the cat. If a head decides, *seinen* becomes *ihren*. As a check, one head is turned to every other word, too.
 
 # %% tags=["active-ipynb"]
-# from transformer import attention_maps, edit, translate
+# sentence = sentences[4]
+# pieces = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
+# its, cat = pieces.index("its"), pieces.index("cat")
 #
-# asked = [1, 2, 4]  # the second, the third and the last sentence
-# pairs = [(sentences[i], german[i]) for i in asked]
-# maps = attention_maps(package, tokenizer, pairs)
+#
+# def turned(layer, head, to):
+#     """The word before "Ball" when one head lets "its" look only at place `to`."""
+#
+#     def narrow(attention, inputs):  # called first, and may change the inputs
+#         x, seen, mask = inputs
+#         mask = mask.repeat(1, c.h, x.shape[1], 1)  # (1, h, S, S)
+#         mask[:, head, its] = torch.arange(x.shape[1]) == to
+#         return x, seen, mask
+#
+#     attention = translator.encoder.layers[layer].self_attention
+#     with attention.register_forward_pre_hook(narrow):
+#         words = german(sentence).replace(".", "").split()
+#     return words[words.index("Ball") - 1]
+#
+#
+# for layer in (0, 1):
+#     words = [turned(layer, head, cat) for head in range(4)]
+#     print(f"layer {layer}, each head to the cat:", *words)
+# others = [turned(0, 2, to) for to in range(len(pieces)) if to != cat]
+# print("layer 0, head 2, to every other word:", *others)
+
+# %% [markdown]
+# Only one head brings *ihren*, the third of the first layer (in code, head 2), and only from the cat. (*Seine*, in the second layer, does not fit a ball.) Where does this head look when we leave it alone?
+
+# %% tags=["active-ipynb"]
+# from transformer import attention_maps
+#
+# pairs = [(sentence, german(sentence)) for sentence in sentences[2:]]
+# maps = attention_maps(package, tokenizer, pairs)  # the same weights, ready to draw
 # marks = [
-#     ("seinen", "right: the dog's", True),
 #     ("ihren", "right: the cat's", True),
-#     ("ihren", "wrong: the cat's", False),
+#     ("ihren", "right: the mouse's", True),
+#     ("seinen", "wrong: the dog's", False),
 # ]
-# shown_german = [german[i] for i in asked]
+# shown_german = [translation for _, translation in pairs]
 # views.looks(maps, "its", layer=0, head=2, german=shown_german, marks=marks)
 
 # %% [markdown]
-# *Thicker arcs are larger weights. Above, "its" looks at the owner; in the last sentence it looks at the cat, and the owner is the dog.*
+# *Thicker arcs are larger weights: each time the German gives the ball to the animal at which "its" looks most, in the last sentence to the wrong one.*
 #
-# It is the look that we made up at the beginning, and nobody made this one up. But is it the *reason* for the German word, or does it only go along with it? Take hold of the head and turn it: the package's `edit` changes any number inside a running model, here the row of weights with which "its" looks around. What will the last sentence become?
-
-# %% tags=["active-ipynb"]
-# def look_at_the_dog(weights):  # (B, h, S, S)
-#     weights[:, 2, its] = 0.0  # 2: the third head
-#     weights[:, 2, its, dog] = 1.0
-#     return weights
-#
-#
-# sentence = sentences[4]
-# pieces = [tokenizer.decode([i]) for i in tokenizer.encode(sentence)]
-# its, dog = pieces.index("its"), pieces.index("dog")
-# print("left alone:", *translate(package, tokenizer, [sentence]))
-# with edit(package, {"encoder.0.self_attention.weights": look_at_the_dog}):
-#     print("turned:    ", *translate(package, tokenizer, [sentence]))
-
-# %% [markdown]
-# One row of one head was changed, nothing else, and the wrong translation became right. So the look is a cause: you have found where a Transformer decides about "its", and made it decide differently. [Chapter 19](19_visualization.ipynb) asks how general that is. On the live page you can turn every head (in your own session: `from transformer import view`, then `view(package, tokenizer, "The cat lost its ball.")`):
+# So this is a look like ours, and here it decides: turned to the cat, it makes the wrong German right. But the head reads no grammar. A vector in the first layer holds only a word and its place, and these can mislead it. [Chapter 19](19_visualization.ipynb) tries the head in 500 sentences. On the live page you can turn every head (in your own session: `view(package, tokenizer, sentence)`, imported from `transformer`):
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
 #
@@ -485,7 +500,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # ## Exercises
 #
-# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its scores, then the weights, with $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. And what does it take home under a causal mask? (To check the first, set `its = 2` in the cell below the picture.)
+# **1. By hand.** What does "lost" take home in the picture of the cat? Its query is (2, 0). Find its scores, then the weights, with $e^{2.83} \approx 17$ and $e^{1.41} \approx 4$. And what does it take home under a causal mask? (To check the first, choose "lost" in the picture.)
 #
 # <details><summary>Answer</summary>
 #
@@ -511,7 +526,7 @@ def train_step(model, optimizer, step, warmup=100):
 # ```python
 # def backwards(n):
 #     W_Q, W_K, W_V = torch.zeros(n + 10, n), torch.zeros(n + 10, n), torch.zeros(n + 10, 10)
-#     W_Q[:n] = 20 * torch.eye(n).flip(0)  # place i asks, loudly, for place n - 1 - i
+#     W_Q[:n] = 10 * n * torch.eye(n).flip(0)  # place i asks, loudly, for place n - 1 - i
 #     W_K[:n] = torch.eye(n)  # a place is labelled as itself
 #     W_V[n:] = torch.eye(10)  # and gives its digit
 #     return W_Q, W_K, W_V
@@ -520,20 +535,20 @@ def train_step(model, optimizer, step, warmup=100):
 # Where to look depends on places, what is brought home on digits: that is why keys and values are two things.
 # </details>
 #
-# **3. To predict.** Turn the same head to the dog in the third sentence, where the model was right. What must come out, if the look is a cause? Set `sentence = sentences[2]` in that cell.
+# **3. To predict.** In the third sentence the model was right, and the head looked at the cat. What will come out if you turn it to the dog? And to "saw", which owns nothing? Guess, then set `sentence = sentences[2]` in the cell that turns heads.
 #
 # <details><summary>Answer</summary>
 #
-# *Die Katze, die den Hund sah, verlor seinen Ball*, the dog's. The turn that mended one translation spoils another.
+# Both times *seinen*, and with every other word, too, except the cat. So *seinen* is what the model writes when the head brings nothing feminine, and a turn from the cat to the dog would have proved little. That is why we turned *to* the cat.
 # </details>
 #
-# **4. To think about.** Your head of exercise 2 is made for one `n`; the trained model manages four to eight digits. What will it do with twelve? Guess, then try `source, target = examples(300, longest=12)` and `write(model, source, longest=13)`. Which part of it is to blame?
+# **4. To think about.** Your head of exercise 2 is made for one `n`; the trained model manages four to eight digits. What will it do with twelve? Guess, then change the cell that asks for new numbers: `examples(2500, longest=12)`, `source[:, 11] > 0` for twelve digits, and `longest=13`. Which part is to blame?
 #
 # <details><summary>Answer</summary>
 #
-# It gets no number of twelve digits right, and its answers end after eight or nine. In training no number was longer, so the later positions are new to it. The sines give every place a pattern, but nothing makes the model use one that it has not met. [Chapter 7](07_positions.ipynb) shows positions that carry further.
+# It gets no number of twelve digits right (so the assert stops the cell), and its answers end after eight or nine. In training no number was longer, so the later positions are new to it. The sines give every place a pattern, but nothing makes the model use one that it has not met. [Chapter 7](07_positions.ipynb) shows positions that carry further.
 # </details>
 #
 # ## Next
 #
-# If you read only one more chapter, read [04 Attention](04_attention.ipynb). If you read the book, go on with [03 Stacks](03_stacks.ipynb).
+# If you read only one more chapter, read [04 Attention](04_attention.ipynb). If you read the book, go on with [03 Stacks](03_stacks.ipynb) (1 and 2 can wait).

@@ -301,6 +301,8 @@ def race(curves, every=10, marks=((2.398, "guessing"),), scale="log"):
 
 STEP, HIGH = 0.5, 0.36  # from sub-layer to sub-layer; a box
 SOURCE, TARGET, BRIDGE = 3.3, 9.9, 5.0  # where the lanes and the bridge run
+ASIDE = (-0.28, 0, 0.28)  # the lanes of three tokens
+NORM = 0.45  # of LayerNorm, above the foot of a sub-layer
 
 
 def two_stacks(N=6):
@@ -310,23 +312,27 @@ def two_stacks(N=6):
         SOURCE: ["self-attention", "feed-forward"],
         TARGET: ["causal self-attention", "cross-attention", "feed-forward"],
     }
-    figure, ax = canvas((0, 11.5), (-0.95, 6.6), 0.66)
+    figure, ax = canvas((0, 11.7), (-1.3, 6.6), 0.66)
     tops = {x: stack(ax, x, names, N) for x, names in parts.items()}
-    lane(ax, (SOURCE, -0.4), (SOURCE, tops[SOURCE] + 0.35))
-    lane(ax, (TARGET, -0.4), (TARGET, tops[TARGET] + 0.35))
-    for x, text in ((SOURCE, "source"), (TARGET, "target so far")):
-        ax.text(x, -0.5, text, ha="center", va="top")
+    for x, text in ((SOURCE, "the source"), (TARGET, "the target so far")):
+        for aside in ASIDE:
+            lane(ax, (x + aside, -0.4), (x + aside, tops[x] + 0.35), width=2)
+        text = f"{text}, a line for each token:\nits embedding + its position"
+        ax.text(x - 0.5, -0.55, text, ha="center", va="top", linespacing=1.4)
+    look = {"color": DARK["norm"], "size": 9.5, "va": "center"}
+    ax.text(TARGET + 0.52, tops[TARGET] - STEP + NORM, "LayerNorm", **look)
     top = tops[SOURCE] + 0.75
     reads = [y for y in heights_of(3, 1)]
-    line = [(SOURCE, top - 0.12), (SOURCE, top), (BRIDGE, top), (BRIDGE, reads[0])]
-    ax.plot(*zip(*line), color=BLUE, lw=1.8, zorder=1)
+    for aside in ASIDE:
+        line = [(SOURCE + aside, top - 0.12), (SOURCE + aside, top), (BRIDGE, top)]
+        ax.plot(*zip(*line, (BRIDGE, reads[0])), color=BLUE, lw=1.8, zorder=1)
     for y in reads:
         arrow(ax, (BRIDGE, y), (TARGET - 3.12, y), colour=BLUE, width=1.5)
     ax.text(SOURCE + 0.1, top + 0.1, "memory", color=DARK["attention"], ha="left")
     ax.text(TARGET, tops[TARGET] + 0.7, "to the scores", ha="center", va="bottom")
     figure.alternative = (
-        f"Two lanes upwards, with layers 1, 2 and {N} of the encoder and of the "
-        "decoder beside them. The memory leaves the top of the encoder and ends in "
+        f"Twice three lanes upwards, one a token, with layers 1, 2 and {N} of the encoder "
+        "and of the decoder beside them, and LayerNorm across the lanes after each sum. The memory leaves the top of the encoder and ends in "
         "the cross-attention of every layer of the decoder."
     )
     return figure
@@ -344,15 +350,21 @@ def stack(ax, x, names, N) -> float:
     layer = len(names) * STEP
     for start, number in zip(heights_of(len(names), 0), (1, 2, N)):
         low = start - STEP / 2
-        background(ax, (x - 3.2, low), (3.5, layer))
+        background(ax, (x - 3.2, low), (3.65, layer))
         middle = low + layer / 2
-        ax.text(x + 0.42, middle, f"layer {number}", va="center", size=9.5, color=GREY)
+        ax.text(x + 0.52, middle, f"layer {number}", va="center", size=9.5, color=GREY)
     for place, name in enumerate(names):
         idea = "feed-forward" if name == "feed-forward" else "attention"
         for y in heights_of(len(names), place):
             box(ax, (x - 3.05, y - HIGH / 2), (2.3, HIGH), name, idea, size=9.5)
-            ax.plot([x, x - 0.75], [y - 0.09] * 2, color=IDEAS[idea], lw=1.2, zorder=5)
-            arrow(ax, (x - 0.75, y + 0.09), (x, y + 0.09), colour=IDEAS[idea])
+            for aside in ASIDE:
+                corner = (x + aside - 0.1, y - STEP / 2 + NORM - 0.035)
+                look = {"fc": PALE["norm"], "ec": VIOLET, "lw": 0.9, "zorder": 7}
+                ax.add_patch(Rectangle(corner, 0.2, 0.07, **look))
+                ax.plot(x + aside, y - 0.12, "o", color=IDEAS[idea], ms=3, zorder=7)
+            end, look = x + ASIDE[-1], {"color": IDEAS[idea], "lw": 1.2, "zorder": 5}
+            ax.plot([x - 0.75, end], [y - 0.12] * 2, **look)
+            arrow(ax, (x - 0.75, y + 0.06), (end, y + 0.06), colour=IDEAS[idea])
     gap = heights_of(len(names), 0)[2] - STEP / 2 - 0.3
     ax.text(x - 1.9, gap, "...", ha="center", va="center", size=13, color=GREY)
     return heights_of(len(names), len(names) - 1)[2] + STEP / 2

@@ -16,7 +16,7 @@ def backwards(n: int) -> tuple[Tensor, Tensor, Tensor]:
     """W_Q, W_K (n + 10, n) and W_V (n + 10, 10) of the head."""
     W_Q, W_K, W_V = (torch.zeros(n + 10, columns) for columns in (n, n, 10))
     for place in range(n):
-        W_Q[place, n - 1 - place] = 20.0
+        W_Q[place, n - 1 - place] = 10.0 * n
         W_K[place, place] = 1.0
     W_V[n:] = torch.eye(10)
     return W_Q, W_K, W_V
@@ -98,6 +98,9 @@ class Backwards(Exercise):
 
 check_backwards = Backwards(
     backwards,
-    lambda: [(torch.tensor(digits),) for digits in ([3, 1, 4, 1, 5], [2, 7, 1, 8])],
+    lambda: [
+        (torch.tensor(digits),)
+        for digits in ([3, 1, 4, 1, 5], [2, 7, 1, 8], [*range(10)])
+    ],
     "places ask for places and are labelled as places; what they give is the digit",
 )
