@@ -11,7 +11,7 @@
 #
 # *Section 3.3 of the paper. Reading takes about 20 minutes, running half a minute. You need chapters [3](03_stacks.ipynb) and [4](04_attention.ipynb).*
 #
-# In chapter 4 a query asked for two numbers, and two heads brought them home. Now we want to know which of the two is larger. For a computer this should be nothing. But attention adds up what it brings, and adding up cannot compare.
+# In chapter 4 a query asked for two numbers, and two heads brought them home. Now we want to know which of the two is larger. For a computer this should be nothing. But both numbers are now in one word, and attention can only choose between words.
 #
 # So who compares? In every layer of a Transformer a second part follows attention: a small network that works on one word at a time. What can it do that attention cannot?
 
@@ -52,7 +52,9 @@ from torch import Tensor, nn
 # %% [markdown]
 # *Follow the two blue arrows: each head brings one number to the query's lane, and then somebody has to say which is larger.*
 #
-# Attention takes so much of one vector and so much of another, and adds up. Let us hold these shares fixed for a moment. Could a sum say which of two numbers $a$ and $b$ is larger? Then there would be three numbers $u$, $v$ and $w$ with
+# Could one more head compare them on the lane? A head gives a weight to a *word*. Here two numbers $a$ and $b$ are in one word, so both come home with the same weight, whatever it is. If the query looks only at its own lane, there is a single score, and its softmax is 1. Whatever the matrices $W_V$ and $W_O$ then make of $a$ and $b$, it is a sum.
+#
+# Could a sum say which number is larger? Then there would be three numbers $u$, $v$ and $w$ with
 #
 # $$\max(a, b) = u\,a + v\,b + w .$$
 #
@@ -134,7 +136,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## Does training find the bend?
 #
-# We chose these weights by hand. A model has to find them. In ours, two heads fetch, a second part adds to what they brought, and a sum reads the answer off the lane. The second part is either two more heads, or a network with about as many parameters.
+# We chose these weights by hand. A model has to find them. In ours, two heads fetch, a second part adds to the lane, and a sum reads the answer off it. The second part is either a network, or two more heads with about as many parameters. These heads have it easier than on the lane alone: they may look at all pairs again.
 
 # %% tags=["active-ipynb"]
 # class Larger(nn.Module):
@@ -145,11 +147,11 @@ class FeedForward(nn.Module):
 #         self.answer = nn.Linear(32, 1)
 #
 #     def forward(self, query, pairs):
-#         x = self.fetch(query, pairs, pairs)  # (queries, 1, 32)
+#         x = query + self.fetch(query, pairs, pairs)  # (queries, 1, 32)
 #         if isinstance(self.second, FeedForward):
-#             x = x + self.second(x)  # what it makes of the lane
+#             x = x + self.second(x)  # it sees only the lane
 #         else:
-#             x = x + self.second(x, pairs, pairs)  # what it fetches, too
+#             x = x + self.second(x, pairs, pairs)  # they see the pairs
 #         return self.answer(x)[:, 0, 0]  # one number for each query
 
 # %% [markdown]
@@ -180,16 +182,14 @@ class FeedForward(nn.Module):
 # views.learning_larger(errors, floor=best_error)
 
 # %% [markdown]
-# *A line is one training: the blue ones, attention alone, end near the dashed line of the best sum, and the orange ones, with a network, go far below it.*
+# *A line is one training, a point the mean of 25 updates, and from tick to tick the error falls to a tenth: the blue lines, heads alone, end a little below the best sum, and the orange ones, with a network, go far below it.*
 #
-# Two more heads leave more than half of the best sum's error, and a network leaves less than a thirtieth. More parameters are not the reason, because both kinds have about as many. (The network can compare only what has come. In an earlier run of this page one training of three stayed high, because both heads had brought the same blend.)
-#
-# Attention gets below the dashed line because its shares are not fixed. They come from a softmax, so a head can lean towards the larger number. Exercise 3 asks how far.
+# The network leaves less than a twentieth of the best sum's error. The heads do get below the dashed line, slowly. How can they? For them the numbers are still in two different words, and a softmax is a bend, too: a head can lean towards the word with the larger number. Exercise 3 builds one by hand, with error 0.002. So heads can compare *words*, and here they learn it slowly. For what has already met on one lane, the network has the bend.
 
 # %% [markdown]
 # ## Every word has the same network, and has it to itself
 #
-# In our task only the query had a lane. In a sentence every word has one. The network works at every place with the same $W_1$ and $W_2$, and on each word as if the others were not there. That is why its full name is **position-wise** feed-forward network.
+# In our task only the query had a lane. In a sentence every word has one, and the network works at every place with the same $W_1$ and $W_2$, and on each word as if the others were not there. That is why its full name is **position-wise** feed-forward network.
 #
 # Let us put another word in the place of "dog". Which of the four words will get another output from attention, and which from the network?
 
@@ -208,9 +208,9 @@ class FeedForward(nn.Module):
 # views.who_notices(changes, words, "cat")
 
 # %% [markdown]
-# *Compare the two rows: in attention all four words notice the cat, and in the network only the word that has changed.*
+# *The numbers say how far each output moves (its norm): in attention all four words notice the cat, in the network only the word that has changed.*
 #
-# So a layer divides its work. What a word knows of other words has come by attention. What is to be made of it is worked out in the network.
+# So a layer divides its work: attention brings what a word knows of other words, and the network makes something of it.
 
 # %% [markdown]
 # ## More units, more kinks
@@ -219,7 +219,7 @@ class FeedForward(nn.Module):
 #
 # $$|x| = \max(0, x) + \max(0, -x) .$$
 #
-# For example, for $-3$ the first unit says 0 and the second says 3. In the same way $d_{ff}$ units draw a line with up to $d_{ff}$ kinks. How many does it take to follow a wave? Below, $W_1$ and $b_1$ put the kinks at even distances, and least squares finds $W_2$ and $b_2$.
+# In the same way $d_{ff}$ units draw a line with up to $d_{ff}$ kinks. How many does it take to follow a wave? Below, $W_1$ and $b_1$ put the kinks at even distances, and least squares finds $W_2$ and $b_2$.
 
 # %% tags=["active-ipynb"]
 # line = torch.linspace(-2, 2, 161)[:, None]
@@ -231,46 +231,52 @@ class FeedForward(nn.Module):
 # views.kinks(followers, line, wave)
 
 # %% [markdown]
-# *A dot is where a unit sets in: with more units the orange line bends more often and gets closer to the grey wave. Left of the first dot all units are off, so the line is flat.* (In a running notebook: move the number of units.)
+# *A dot is where a unit sets in: with more units the orange line bends more often and gets closer to the grey wave.* (In a running notebook: move the number of units.)
 #
-# How many units does a Transformer need? No formula says. The paper takes four times the width of the lane: $d_{ff} = 2048$ for $d_{model} = 512$. It also tried twice as many (Table 3). BLEU, its score for translations, rose by 0.4, and the cost rose, too.
+# How many units does a Transformer need? The paper takes four times the width of the lane: $d_{ff} = 2048$ for $d_{model} = 512$. With twice as many, BLEU, its score for translations, rose by 0.4, and the parameters from 65 to 90 million (Table 3).
 #
-# What do the units cost? Count with a pencil. Attention has four matrices of $d_{model} \times d_{model}$ numbers: $W_Q$, $W_K$, $W_V$ and $W_O$. The network has two matrices of $d_{model} \times 4\,d_{model}$, which is as much as eight of attention's. So two thirds of an encoder layer's numbers are in the network. What might they hold?
+# Count their cost with a pencil. Attention has four matrices of $d_{model} \times d_{model}$ numbers: $W_Q$, $W_K$, $W_V$ and $W_O$. The network has two of $d_{model} \times 4\,d_{model}$, as much as eight of attention's. So two thirds of an encoder layer's numbers are in the network. What might they hold?
 
 # %% [markdown]
 # ## Each unit is a key and a value
 #
 # Read equation 2 once more, unit by unit. Unit $i$ reads with column $i$ of $W_1$: call it the key $k_i$. It writes with row $i$ of $W_2$: call it the value $v_i$. Then the network is a sum over its units:
 #
-# $$\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} \max(0,\; x \cdot k_i + b_i)\; v_i \;+\; b_2$$
+# $$\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} \max(0,\; x \cdot k_i + b_i)\; v_i \;+\; c$$
+#
+# (Here $b_i$ is unit $i$'s number in $b_1$, and $c$ is the vector that equation 2 calls $b_2$.)
 #
 # You know this shape from attention: compare with keys, and add up values by how well they fit. Two things differ. Attention makes its keys and values from the words of the sentence, while the network's are learned and the same for every sentence. And there is no softmax, so many units may be on at a time, or none.
 #
-# So one can read the network as a **key-value memory** (Geva et al., 2021). Each entry says: *where you find this pattern, write that.* The paper's networks have 2,048 entries each.
-
-# %% tags=["active-ipynb"]
-# views.memory()
-
-# %% [markdown]
-# *Follow x from left to right: it meets all keys, most units stay off, and the values of the others are added to the lane, with one bias.*
-#
-# Does the sum over units give the same as the class? (`nn.Linear` keeps its matrix turned on its side. So in the code a key is a row of `W_1.weight`, and a value is a column of `W_2.weight`.)
+# So one can read the network as a **key-value memory** (Geva et al., 2021). Each entry says: *where you find this pattern, write that.*
 
 # %% tags=["active-ipynb"]
 # total = network.W_2.bias
 # for i in range(128):
-#     key, bias = network.W_1.weight[i], network.W_1.bias[i]
+#     key = network.W_1.weight[i]  # nn.Linear keeps a matrix turned on its side
 #     value = network.W_2.weight[:, i]
+#     bias = network.W_1.bias[i]
 #     total = total + (x[0] @ key + bias).relu() * value
 # assert torch.allclose(total, network(x)[0], atol=1e-5)
-# print("unit by unit: the same")
+# print("unit by unit, the network's output is the same")
+# views.memory()
+
+# %% [markdown]
+# *Follow x from left to right: it meets all keys, most units stay off, and the values of the others are added to the lane, with the bias c.*
 
 # %% [markdown]
 # ## Can you read the entries?
 #
-# This book ships with a small translator from English to German. The last network of its decoder has 512 units, and works just before the next German word is named. We let the model read test sentences with their translations, and find the 100 places where a unit is strongest.
+# This book ships with a small translator from English to German: two layers on each side, 1.4 million parameters, trained on 20,000 pairs of sentences that a grammar wrote. The last network of its decoder has 512 units, and works just before the next German word is named. We let the model read test sentences with their translations.
 #
-# What does the unit *read*? We count the German words just before these places. What does it *write*? We take its value away from the lane there, and look which next words lose probability. We sort all units by what they add to their best words, and show the first four and the one in the middle.
+# What does a unit *read*, and what does it *write*? We find the 100 places where it is strongest and count the German words just before them. Then we take its value off the lane there, and see which next words lose probability (`next_word` is the rest of the model). That is what `units.entries` does:
+#
+# ```python
+# at = hidden[:, unit].topk(100).indices  # after which words?
+# gain = (next_word(lane[at]) - next_word(lane[at] - hidden[at, unit, None] * value)).mean(0)
+# ```
+#
+# We sort the units by what they add to their best words, and show the first four and the one in the middle.
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
@@ -278,16 +284,18 @@ class FeedForward(nn.Module):
 # views.units(units.entries(model, tokenizer, sentences, ranks=(1, 2, 3, 4, 256)))
 
 # %% [markdown]
-# *Read each row as a rule: left, the words after which the unit is strongest; right, the next words that it makes likelier, in hundredths of probability.*
+# *Left are the words after which the unit is strongest, right the next words that it makes likelier, in hundredths of probability; the two lists are separate, so a bar does not belong to the one beside it.*
 #
-# Unit 213 is a rule that you can read: *after a preposition, write an article.* Units 364 and 50 are nearly rules: the first writes *Die* at the start of a sentence, the second *der* where a clause begins, after "when" or "but". Unit 488 brings the comma, after words that have little in common, so it must read something else on the lane.
+# Unit 364 likes the start of a sentence and helps *Die* there. Its full stop must be for other places: one unit can serve two patterns. Unit 50 helps *der*, but what does it read? "When", "but" and "if" cover only 17 of its 100 places. The words before unit 488's comma have little in common, either. Both must read something else on the lane.
 #
-# And the unit in the middle? It adds less than half a point to any word, and half of all units come after it. So "memory" is a good way to read equation 2, but not a dictionary that you could print.
+# Unit 213 looks most like a rule: *after a preposition, an article.* But it adds about two points. Remember this when, below, the model writes *auf einem* ("on a") with this whole network taken away. The unit helps, and something else knows the rule, too.
+#
+# And the unit in the middle adds less than half a point to any word. So "memory" is a good way to read equation 2, but not a dictionary that you could print.
 
 # %% [markdown]
 # ## What breaks without it?
 #
-# Now we take whole sublayers away from the translator, one at a time. With zeros in its last matrix a sublayer adds nothing to the lanes. Then we count how often the model still finds the right next word. What will it miss more, a network or an attention?
+# Now we take whole sublayers away from the translator, one at a time. With zeros in its last matrix a sublayer adds nothing to the lanes. The model reads a translation up to some word, and we call it right if its likeliest next word is the translation's. (The whole model nearly always is: these are sentences of the grammar it learned.) What will it miss most, a network or an attention?
 
 # %% tags=["active-ipynb"]
 # def without(name):
@@ -310,7 +318,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # *Compare the bars with the first: blue is without an attention, orange without a network, and the three lowest are all in the decoder.*
 #
-# The encoder's networks are hardly missed. The decoder's are, and so is its last cross-attention, through which the source comes. Do these three models fail in the same way? Let them translate a sentence that should become *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill":
+# It misses an attention most: the decoder's last cross-attention, through which the source comes. Next come the decoder's two networks, the first before the second. Each other part costs 12 words of 100 at most, and the encoder's networks least. Do the three worst fail in the same way? Let them translate a sentence that should become *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill":
 
 # %% tags=["active-ipynb"]
 # english = ["This donkey waited patiently on a hill."]
@@ -324,14 +332,16 @@ class FeedForward(nn.Module):
 #     print(f"without {title}: {german[:51]}")
 
 # %% [markdown]
-# Without the cross-attention the German ends as it should, but it is about a doctor. What the source says has not arrived. Without a network in the decoder it has arrived: there are the donkey and its patience. But the model says "patiently" again and again, or writes the whole sentence and cannot stop. In this sentence, at least, the step is missing from "this has been said" to "so what comes next?"
+# Without the cross-attention the first word means "luckily", the second is no German, and the last three say "wrote the doctor": nothing of the source has arrived. Without a network it has arrived. But without the first the model says "patiently" again and again, and without the second it writes the whole sentence and does not stop (we show 51 letters).
 #
-# So who compares? Attention brings things together on one lane, and there the network makes something of them: it compares, cuts off, and writes what it has learned. *Most later models replaced the ReLU: GELU (Hendrycks and Gimpel, 2016) bends smoothly, and SwiGLU (Shazeer, 2020) multiplies two hidden layers.*
+# Who compares, then? In our task the network did, once attention had brought both numbers to one lane. In the translator we did not see a unit compare. We saw units make some next words likelier, and the model lose its way without them.
+#
+# *Most later models replaced the ReLU: GELU (Hendrycks and Gimpel, 2016) bends smoothly, and SwiGLU (Shazeer, 2020) multiplies two hidden layers.*
 
 # %% [markdown]
 # ## What to keep
 #
-# - A fixed sum cannot compare two numbers; one bend on the lane can.
+# - Attention weighs words. To compare two numbers on one lane takes a bend, and the network has many.
 # - Each hidden unit reads the lane of one word with its key, and where it finds its pattern it adds its value to the same lane.
 # - The network is the same for every word and sees only that word: attention brings, and the network makes something of it.
 
@@ -345,7 +355,7 @@ class FeedForward(nn.Module):
 # Both: $\max(0,\ x_1 + x_2 - 1)$. Exactly one: $\max(0,\ x_1 + x_2) - 2\max(0,\ x_1 + x_2 - 1)$. For none, one and both of the features this is 0, 1 and $2 - 2 = 0$. A sum would need $w = 0$, $u = 1$ and $v = 1$, and then says 2 for both, as it did for the larger of 1 and 1.
 # </details>
 #
-# **2. In code.** Draw a hat with kinks: 0 up to $-1$, from there up to 1 at 0, down to 0 at 1, and 0 from there on. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. Use `relu` and no other function with a bend. (The check also calls your function with a rounded `relu`, and expects a rounded hat.)
+# **2. In code.** Draw a hat with kinks: 0 up to $-1$, from there up to 1 at 0, down to 0 at 1, and 0 from there on. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. Use `relu` and no other function with a bend.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.feed_forward import check_hat
@@ -395,10 +405,10 @@ class FeedForward(nn.Module):
 #     return (weights * numbers).sum(dim=-1)
 # ```
 #
-# With $s = 0$ the head takes both numbers alike, and the variance is the 0.18 of the best sum. With $s = 2$ it is about 0.002: the softmax is a bend, too. With $s = 8$ it is worse than at the beginning, because a large number with a wrong name now has the highest score. About two numbers in one word the head can do nothing: both come home with the same weight.
+# With $s = 0$ the head takes both numbers alike, and the variance is the 0.18 of the best sum. With $s = 2$ it is about 0.002: the softmax is a bend, too. With $s = 8$ it is worse than at the beginning, because a large number with a wrong name now has the highest score. Of two numbers in one word the head cannot take the larger: both come home with the same weight.
 # </details>
 #
-# **4. With the translator.** In `without` we set $W_2$ *and* $b_2$ to 0. So perhaps the model did not miss the units but only $b_2$, which is added at every place, whatever the word. Change `without` so that the bias stays, and look again. Does the model still repeat itself?
+# **4. With the translator.** In `without` we set the matrix $W_2$ *and* its bias to 0. So perhaps the model did not miss the units but only the bias, which is added at every place, whatever the word. Change `without` so that it stays, and look again. Does the model still repeat itself?
 #
 # <details><summary>Answer</summary>
 #

@@ -28,6 +28,7 @@ from transformer.views.widget import (
     GREY as GREY_OF_PAGES,
 )
 
+PLACES = 100  # of a unit: where it is strongest
 ORANGE, BLUE = IDEAS["feed-forward"], IDEAS["attention"]
 
 
@@ -88,7 +89,11 @@ def learning_larger(errors: Mapping[str, Tensor], floor: float, window: int = 25
         ends.append(f"{name}: {', '.join(f'{end:.3f}' for end in last.tolist())}")
     ax.axhline(floor, color=GREY, lw=1, ls="--")
     ax.text(cut * 0.01, floor * 0.9, "best fixed sum", va="top", color=GREY)
-    ax.set(yscale="log", xlabel="updates", ylabel="mean squared error")
+    ax.set(
+        yscale="log",
+        xlabel=f"updates (a point: the mean of {window})",
+        ylabel="mean squared error",
+    )
     ax.set_xlim(0, cut)
     ticks = [1, 0.1, 0.01, 0.001]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -146,8 +151,10 @@ def sorted_pair(ax, y, before, hidden, added, after):
     box(ax, (3.3, y - 0.36), (3.5, 0.72), lead, on, color=letters)
     arrow(ax, (6.9, y), (8.15, y), colour=colour)
     pair_of_cells(ax, 9.3, y, added, on, signed, color=letters)
+    kept = (1.0, y - 0.4), (1.0, y - 0.62), (10.75, y - 0.62), (10.75, y - 0.26)
+    arrow(ax, *kept, colour=IDEAS["norm"])
     plus(ax, 10.75, y, 0.2)
-    arrow(ax, (11.1, y), (12.3, y), colour=colour)
+    arrow(ax, (11.1, y), (12.3, y), colour=IDEAS["norm"])
     pair_of_cells(ax, 13.4, y, after, "norm")
     lists = [", ".join(map(number, values)) for values in (before, added, after)]
     return f"{lists[0]}: unit {number(hidden)}, adds {lists[1]}: {lists[2]}"
@@ -182,26 +189,25 @@ def who_notices(changes: Mapping[str, Tensor], words: Sequence[str], last: str):
         ax.text(x, 1.2, text, ha="center", size=12, **look)
     said = []
     for row, (name, moved) in enumerate(changes.items()):
-        noticed = [distance > 0 for distance in moved.tolist()]
-        outputs(ax, -0.1 - 1.6 * row, name, noticed)
-        heard = ", ".join(word for word, new in zip(words, noticed) if new)
-        said.append(f"through {name} changes the output of {heard}")
+        outputs(ax, -0.1 - 1.6 * row, name, moved.tolist())
+        far = ", ".join(
+            f"{word} {two_digits(d)}" for word, d in zip(words, moved.tolist())
+        )
+        said.append(f"in {name} the outputs move by: {far}")
     figure.alternative = f"{words[-1]} becomes {last}: {'; '.join(said)}."
     return figure
 
 
-def outputs(ax, y, name, noticed):
-    """A row of `who_notices`: the words' outputs from one part of the model."""
+def outputs(ax, y, name, moved):
+    """A row of `who_notices`: how far the words' outputs from one part of the model move."""
     idea = "feed-forward" if name == "network" else name
     look = {"ha": "right", "va": "center", "weight": "bold", "color": DARK[idea]}
     ax.text(-0.4, y, name, **look)
-    for column, new in enumerate(noticed):
+    for column, distance in enumerate(moved):
         corner = (0.1 + 2.7 * column, y - 0.45)
-        if new:
-            text, letters = "another\noutput", DARK[idea]
-        else:
-            text, letters = "as before", GREY
-        box(ax, corner, (2.2, 0.9), text, idea if new else None, color=letters)
+        letters = DARK[idea] if distance else GREY
+        text = f"moves by\n{two_digits(distance)}"
+        box(ax, corner, (2.2, 0.9), text, idea if distance else None, color=letters)
 
 
 # Kinks
@@ -255,7 +261,7 @@ def kinks_in_words(networks, x, y, widths) -> str:
 
 def two_digits(error: float) -> str:
     """0.0056"""
-    return f"{float(f'{error:.2g}'):.8f}".rstrip("0")
+    return f"{float(f'{error:.2g}'):.8f}".rstrip("0").rstrip(".")
 
 
 def weights_of(network) -> dict:
@@ -319,7 +325,7 @@ def memory():
     figure.alternative = (
         "A vector x meets the keys of many units. Each unit's match, cut off at zero, "
         "is a number: here one unit matches fully, one in part and two not at all. Each"
-        " number multiplies the unit's value. The sum of these and b_2 is added to x."
+        " number multiplies the unit's value. The sum of these and a bias c is added to x."
     )
     return figure
 
@@ -327,7 +333,7 @@ def memory():
 def back_to_the_lane(ax, y):
     """The end of `memory`: a bias, and the sum with what was on the lane."""
     plus(ax, 13.1, y, 0.24)
-    ax.text(13.1, y + 0.75, "$b_2$", ha="center", color=DARK["feed-forward"])
+    ax.text(13.1, y + 0.75, "$c$", ha="center", color=DARK["feed-forward"])
     ax.plot([13.1, 13.1], [y + 0.65, y + 0.24], color=ORANGE, lw=1.2, zorder=6)
     arrow(ax, (13.4, y), (14.3, y), colour=ORANGE)
     plus(ax, 14.6, y, 0.24)
@@ -404,11 +410,14 @@ def units(rows):
         for ax, values, colour in zip(pair, (reads, writes), (PALE, IDEAS)):
             bars(ax, values, colour["feed-forward"])
             ax.set_ylim(most - 0.4, -0.6)
-        for ax, title in zip(pair, (f"{name}, is strong after", "and writes")):
+        rest = f"{PLACES - sum(reads.values()):g} after other words"
+        look = {"ha": "right", "va": "center", "color": GREY, "size": 9.5}
+        pair[0].text(0.98, 1 / (2 * most), rest, transform=pair[0].transAxes, **look)
+        for ax, title in zip(pair, (f"{name}, is strong after", "there it writes")):
             ax.set_title(title, loc="left", weight="bold", color=DARK["feed-forward"])
         said.append(f"{name}: after {', '.join(reads)}; brings {', '.join(writes)}.")
     tops = [max(max(both[i].values()) for both in rows.values()) for i in (0, 1)]
-    labels = ("of its 100 strongest places", "points of probability that it adds")
+    labels = (f"of its {PLACES} strongest places", "points of probability that it adds")
     for ax, top, label in zip(axes[-1], tops, labels):
         ax.set_xlim(0, 1.15 * top)
         ax.set_xlabel(label)
