@@ -13,7 +13,7 @@
 #
 # *Tom feeds his dog.* Whose dog? You did not have to think. But a computer holds four words as four lists of numbers, and nowhere in the list of "his" is there any Tom. To know whose dog it is, something has to travel from one word to another.
 #
-# In a Transformer that something is attention, and nothing else: every other part works on each word alone. Let us invent it. At the end we put the same question to a trained model: whose?
+# In a Transformer that something is attention, and nothing else: every other part works on each word alone. At the end a trained model gets the same question.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -36,7 +36,7 @@ from torch import Tensor, nn
 # from transformer.teaching import toys
 #
 # torch.manual_seed(0)
-# torch.set_num_threads(1)  # on tensors this small, a second thread only waits
+# torch.set_num_threads(1)  # quickest for tensors this small
 
 # %% [markdown]
 # ## Two attempts that fail
@@ -59,14 +59,14 @@ from torch import Tensor, nn
 # %% [markdown] tags=["question-06"]
 # "His" listens to "his". Would other vectors help? Make Tom $(3, 0)$ and "his" $(1, 0)$: now "his" scores Tom with 3 and itself with 1. But Tom scores himself with 9. An inner product is at most the product of the two lengths, so a word can prefer another word to itself only if the other vector is *longer* than its own.
 #
-# Now the whole story. Tom should look at what he does, and the deed should look at who does it. Then each of the two vectors would have to be longer than the other. No vectors can do that, and no training will find them. The trouble is that one vector has two jobs: it asks, and it answers.
+# And the story holds a second wish: Tom should look at what he does, and the deed should look at who does it. Then each of the two vectors would have to be longer than the other. No vectors can do that, and no training will find them. The trouble is that one vector has two jobs: it asks, and it answers.
 
 # %% [markdown] tags=["question-01"]
 # ## A word needs three roles
 #
 # Think of a library. You come with an interest, the **query**. Every book wears a label on its spine, the **key**, and has something inside, the **value**. You compare your query with the labels, but you take home the contents. So you need not resemble what you are looking for.
 #
-# This library has one oddity. A label can fit *somewhat*, and so you never take home one book: you take a blend of all of them, mostly of those that fit.
+# But here a label can fit *somewhat*, and so you take home a blend of all the books, mostly of those that fit.
 #
 # A Transformer makes the three from each word's vector by three matrices, which it learns: $Q = xW_Q$, $K = xW_K$, $V = xW_V$. We choose ours by hand. Since each of our words has a single 1, row $i$ of a matrix is what word $i$ gets. What will "his" take home?
 
@@ -88,11 +88,11 @@ from torch import Tensor, nn
 # views.one_word(words, x, W_Q, W_K, W_V, "his", asks=("somebody", "deed"), gives=gives)
 
 # %% [markdown]
-# *Follow "his" from left to right: its query fits Tom's key best, so nearly all that it receives is Tom's value. (In a running notebook: choose another word, or write your own sentence.)*
+# *Follow "his" from left to right: its query fits Tom's key best, so nearly all that it receives is Tom's value. (In a running notebook: choose another word.)*
 #
 # Check Tom's row with a pencil. His key is $(2, 0)$ and the query is $(4, 0)$, so their product is 8, and the score is $8/\sqrt 2 = 5.657$ (the root: see below). Now $e^{5.657} = 286$, and the four powers of $e$ add up to $286 + 1 + 1 + 17 = 305$. Tom's weight is $286/305 = 0.94$.
 #
-# So "his" receives almost pure *Tom*, with a trace of *dog*. The model adds this to the vector that "his" already has, and from now on the word knows whose.
+# So "his" receives almost pure *Tom*, with a trace of *dog*. A model gives this blend the width of the word's own vector, adds the two, and from now on the word knows whose.
 
 # %% [markdown]
 # ## The whole of it is one formula
@@ -113,7 +113,7 @@ from torch import Tensor, nn
 # views.weights({"queries and keys": weights}, words)
 
 # %% [markdown]
-# *Tom and "feeds" look at each other, as one vector each never could, and "his" looks at Tom, who does not look back.*
+# *Tom and "feeds" look at each other, which was impossible with one vector for each word, and "his" looks at Tom, unanswered.*
 
 # %% [markdown] tags=["question-04"]
 # It is only a weighted sum. Its power is where the weights come from: not from places in the sentence, but from the words themselves. Read the sentence backwards, so that "his" is second. What will it receive now?
@@ -125,29 +125,48 @@ from torch import Tensor, nn
 #     print(f"his, {name}:", [f"{number:.2f}" for number in row])
 
 # %% [markdown]
-# "His" finds Tom wherever he is, which fixed weights, one for each place, can never do ([evidence 4.1](evidence/04_attention.ipynb)). The price: attention has no idea of order. [Chapter 7](07_positions.ipynb) mends that.
+# "His" finds Tom wherever he is. Weights that belong to places would find whoever stands there ([evidence 4.1](evidence/04_attention.ipynb)). The price: attention has no idea of order. [Chapter 7](07_positions.ipynb) mends that.
 
 # %% [markdown] tags=["question-05"]
 # ## Why divide by the root of d?
 #
-# Toss coins: let every number in a query and in a key be $+1$ or $-1$. With 4 numbers each, the inner product is a sum of four such tosses, and its typical size is $\sqrt 4 = 2$. With 64 numbers it is $\sqrt{64} = 8$, because the variance of a sum of $d_k$ independent terms grows with $d_k$. So **wider keys make larger scores**.
+# Toss coins: let every number in a query and in a key be $+1$ or $-1$. With 4 numbers each, the inner product is a sum of four such tosses, and its typical size is $\sqrt 4 = 2$. With 64 numbers it is $\sqrt{64} = 8$, as the variance of the sum grows with $d_k$. So **wider keys make larger scores**.
 #
 # Softmax takes size seriously. A lead of 2 makes a weight $e^2$ or 7 times as large; a lead of 8 makes it 3,000 times as large. What will happen to eight random keys as they get wider?
+#
+# Watch the largest weight $w$, and its gradient: how much $w$ moves when its $q \cdot k$ moves a little. That is $w(1 - w)$, and with the scale $w(1 - w)/\sqrt{d_k}$.
 
 # %% tags=["active-ipynb"]
+# generator = torch.Generator().manual_seed(173)  # of 400 draws a typical one
+# q = torch.randn(1024, generator=generator).double()  # mean 0, variance 1, as the coins
+# k = torch.randn(8, 1024, generator=generator).double()  # eight keys
+# for d_k in (4, 64, 1024):
+#     products = k[:, :d_k] @ q[:d_k]  # only their first d_k numbers
+#     w = products.softmax(dim=0).max()
+#     w_scaled = (products / math.sqrt(d_k)).softmax(dim=0).max()
+#     slope, slope_scaled = w * (1 - w), w_scaled * (1 - w_scaled) / math.sqrt(d_k)
+#     print(f"d_k = {d_k:4}  without the scale: w {w:.2f}, gradient {slope:.2g}")
+#     print(f"{'with it:':>30} w {w_scaled:.2f}, gradient {slope_scaled:.2g}")
 # views.saturation(d_ks=(4, 64, 1024))
 
 # %% [markdown]
-# *In the upper row one key takes all as keys get wider; in the lower row, with the scale, the weights stay spread. (In a running notebook: move $d_k$.)*
+# *In the upper row one key takes all as keys get wider; with the scale, below, the weights stay spread.*
 #
-# The division gives scores the same typical size, 1, at every width. Why care? A model learns by moving scores a little and watching what changes. If a key has the weight $w$, a small step of its score changes the weight by $w(1 - w)$ times that step. For the tallest bar at $d_k = 64$ this factor is $0.33 \cdot 0.67 = 0.22$ with the scale, and $0.99 \cdot 0.01 = 0.01$ without. Whoever has everything from the start keeps it for long, right or wrong ([evidence 4.2](evidence/04_attention.ipynb) trains both ways).
+# At the start of training queries and keys are random, as here. Without the scale, wide keys leave nearly all of the weight to one of them, by mere chance. Training could take it back only along the gradient, and at 1,024 that has vanished. At $d_k = 4$ the scale even makes the gradient smaller: narrow keys do not need it.
+#
+# When we trained both ways with keys 256 wide, the error was 0.052 without the scale and below 0.001 with it ([evidence 4.2](evidence/04_attention.ipynb)).
 
 # %% [markdown]
 # ## Masks: who may not be looked at
 #
-# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And the half of a Transformer that writes, the decoder, learns to guess the *next* word at every place of a sentence at once. The words to come are answers that it must not read. So a **causal** mask lets each word look at itself and at earlier words only.
+# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And the decoder, the half of a Transformer that writes, learns to guess the *next* word at every place at once, and must not read the answers. So a **causal** mask lets each word look at itself and at earlier words only.
 #
 # A mask is a table of True and False, and in this book **True means "may be looked at"**.
+#
+#
+# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. We write the lowest finite number, and set the weight to zero afterwards, so that a row in which *everything* is forbidden, as in an empty sentence, receives nothing.
+#
+# This is the attention of the rest of the book. The dots in the shapes stand for sentences and, later, heads.
 
 
 # %%
@@ -161,13 +180,6 @@ def causal_mask(T: int, device: torch.device | None = None) -> Tensor:
     return torch.ones(T, T, dtype=torch.bool, device=device).tril()
 
 
-# %% [markdown]
-# To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. We write the lowest finite number instead, and set the weight to zero afterwards, so that a row in which *everything* is forbidden receives nothing, instead of dividing zero by zero.
-#
-# This is the attention of the rest of the book. Only the mask is new, and the dots in the shapes, which stand for sentences and heads.
-
-
-# %%
 def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the last axis, among the positions where mask is True.
 
@@ -209,36 +221,38 @@ def attention(
 # %% [markdown]
 # *Grey is forbidden: the padding mask takes away a column, and the causal mask the corner of the future, while each row still adds up to 1.*
 #
-# Tom, who may see nobody else, is left with himself, and "his" keeps Tom.
+# Tom is left with himself, and "his" keeps Tom. The padding's own row is an even blend, but nobody reads it.
 
 # %% [markdown]
 # ## One blend cannot serve two wishes
 #
-# "His" wanted only an owner. A verb wants two things at once: who does it, and to whom. One attention can look at both words, but it brings home a single blend, and half of Tom and half of the dog no longer tells which of them fed the other.
+# "His" wanted only an owner. A verb wants two things at once: who does it, and to whom. One attention can look at both, but half of Tom and half of the dog, blended, no longer tells which of them fed the other.
 #
-# A small task puts a number on that. The input is six names with a random number each, for example *Ada 0.3, Ben −1.2, Cleo 0.8, Dan −0.5, Eve 1.1, Fay 0.1*. A query asks for two names, say *Dan and Ada*, and wants both their numbers, in this order: *−0.5 and 0.3*. The numbers have mean 0 and variance 1, so always guessing 0 has a squared error of 1.
+# A small task puts a number on that. The input is six names with a random number each. A query asks for two of the names, for example *Tom and Rex* (his dog), and wants both their numbers, in this order. The numbers have mean 0 and variance 1, so always guessing 0 has a squared error of 1.
 #
-# How near can one attention come?
+# How near can one attention come? Work it out with coins, $+1$ or $-1$.
 #
-# - **Half of each.** It brings home $(-0.5 + 0.3)/2 = -0.1$. So it would if Dan had 0.3 and Ada −0.5. The blend knows their sum and nothing of their difference. Each number is half the sum plus half the difference, so half of its variance stays unknown: the error is one half.
-# - **All of Dan.** His number has the error 0 and Ada's has the error 1. On average that is one half again.
+# - **Half of each.** If both numbers are 1, it brings home 1; if both are −1, it brings home −1; the error is 0. But if Tom has 1 and Rex −1, it brings home 0, and so it does if they are swapped. The best guess is 0 for both, and each error is 1. Over the four cases the mean error is 0.5.
+# - **All of Tom.** His number has the error 0 and that of Rex has the error 1: again 0.5. Shares in between do no better.
 #
-# The splits in between end there, too: with shares $a$ and $b$ the two errors are $b^2/(a^2 + b^2)$ and $a^2/(a^2 + b^2)$, which add up to 1. Will training find a way around one half?
+# But a value is a whole vector. Could it not carry Tom's number in one slot and that of Rex in another? No: one $W_V$ makes the values of all pairs and does not know who was asked for first, so every number goes into the same slots.
+#
+# Will training find a way around one half?
 
 # %% [markdown]
 # ## Several heads, each with its own question
 #
 # The paper's way out is to run several attentions side by side, called **heads**. Each head has its own smaller matrices, so its own question, and a last matrix $W_O$ mixes what they found:
 #
-# $$\mathrm{head}_i = \mathrm{Attention}(xW^Q_i,\ xW^K_i,\ xW^V_i), \qquad \mathrm{output} = [\mathrm{head}_1, \ldots, \mathrm{head}_h]\,W_O$$
+# $$\mathrm{head}_i = \mathrm{Attention}(xW_{Q,i},\ xW_{K,i},\ xW_{V,i}), \qquad \mathrm{output} = [\mathrm{head}_1, \ldots, \mathrm{head}_h]\,W_O$$
 #
-# In code the small matrices are side by side in one large matrix, and we cut after the product. The paper's model is 512 numbers wide with eight heads, so each gets 64. Together they have no more weights than one head of full width.
+# In code the small matrices are side by side in one large one, and we cut after the product. The paper's model is 512 wide with eight heads, so each gets 64. Together they have no more weights than one head of full width.
 
 # %% tags=["active-ipynb"]
 # views.splitting_heads(d_model=512, h=8)
 
 # %% [markdown]
-# *A head is a column: it gets its own strip of the queries, of the keys and of the values, and the eight results are joined and mixed.*
+# *A head is a column with its own strip of queries, keys and values; the eight results are joined and mixed.*
 
 
 # %%
@@ -275,7 +289,7 @@ class MultiHeadAttention(nn.Module):
 
 
 # %% [markdown]
-# Now the test. A name is a vector of 16 random numbers, and so a query of two names is 32 wide; a pair is filled up with zeros to the same width. Our two networks differ only in `h`.
+# Now the test. A name is 16 random numbers, so a query of two is 32 wide; a pair is filled up to that with zeros. The networks differ only in `h`.
 
 # %% tags=["active-ipynb"]
 # names = torch.randn(32, 16)  # a stock of names, of which each input has six
@@ -287,9 +301,9 @@ class MultiHeadAttention(nn.Module):
 #     optimizer = torch.optim.Adam([*heads.parameters(), *read.parameters()], lr=0.005)
 #     errors = []
 #     for _ in range(updates):
-#         query, pairs, right, _ = toys.ask_for_two(names, count=64)
+#         query, pairs, wanted, _ = toys.ask_for_two(names, count=64)
 #         answer = read(heads(query, pairs, pairs))[:, 0]  # two numbers for each query
-#         error = (answer - right).square().mean()
+#         error = (answer - wanted).square().mean()
 #         optimizer.zero_grad()
 #         error.backward()
 #         optimizer.step()
@@ -303,7 +317,7 @@ class MultiHeadAttention(nn.Module):
 # print("two heads:", [f"{error:.3f}" for _, error in two_heads])
 
 # %% [markdown]
-# One head ends at one half, give or take some luck. With two heads the error is gone. Where do they look?
+# One head does not get below one half. With two heads the error is gone. Where do they look?
 
 # %% tags=["active-ipynb"]
 # query, pairs, _, asked = toys.ask_for_two(names, count=3)
@@ -312,27 +326,41 @@ class MultiHeadAttention(nn.Module):
 #     heads, _ = sorted(runs, key=lambda run: run[1])[1]  # the middle one of three
 #     q = split_heads(heads.W_Q(query), heads.h)
 #     k = split_heads(heads.W_K(pairs), heads.h)
-#     _, weights = attention(q, k, k)  # (3, h, 1, 6): query, head, place, pair
+#     _, weights = attention(q, k, k)  # any values: only the weights are used
 #     for i in range(heads.h):
 #         title = name if heads.h == 1 else f"{name}: head {i + 1}"
 #         tables[title] = weights[:, i, 0].detach()
 # views.look_ups(tables, asked)
 
 # %% [markdown]
-# *Grey marks the two pairs that are asked for: one head serves one wish and gives up the other, and two heads share the work.*
+# *Each row is a query; bars are weights, and grey marks the pairs asked for. One head brings home the first and gives up the second. Of two heads, each brings home one.*
+#
+# So "feeds" can have both: one head comes home with Tom, who does it, and another with the dog. They arrive side by side, and $W_O$ knows which is which.
 
 # %% [markdown] tags=["question-03"]
 # ## One class, three uses
 #
-# Queries need not come from the same words as keys and values. A Transformer reads the source sentence with an encoder and writes the target with a decoder. It uses our class in three places, and only what is handed in differs:
+# Queries need not come from the same words as keys and values. A Transformer reads the source with an encoder and writes the target with a decoder. Our class serves in three places:
 #
 # | | queries from | keys and values from | mask |
 # |---|---|---|---|
 # | self-attention, in the encoder | the source | the source | padding |
-# | causal self-attention, in the decoder | the target | the target | causal |
+# | causal self-attention, in the decoder | the target | the target | causal (padding comes later still) |
 # | cross-attention, from decoder to encoder | the target | the source | padding |
 #
-# For example, while the decoder writes *Ball*, cross-attention lets it look at "ball".
+# By the last a translation hears its source. The model that ships with this book translates *The cat lost its ball.* When it writes *ihren*, German for the "its" of a cat, which English word will it look at?
+
+# %% tags=["active-ipynb"]
+# model, tokenizer = load()
+# source = "The cat lost its ball."
+# [target] = translate(model, tokenizer, [source])
+# [one] = attention_maps(model, tokenizer, [(source, target)])
+# row = one.cross[-1].mean(dim=0)[one.target.index("ihren")]  # last layer, mean of heads
+# print(target)
+# print("ihren:", {word: f"{share:.2f}" for word, share in zip(one.source, row)})
+
+# %% [markdown]
+# At "its", and not at the cat. So whatever tells *ihren* from *seinen* is probably in the vector of "its" already: in the encoder, "its" has asked whose.
 #
 # PyTorch's own class, whose masks mean the opposite, should give the same answer with the same matrices:
 
@@ -350,12 +378,11 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## A head that nobody told whose
 #
-# Our story was staged. Nobody staged this head, the third of four heads in the first layer of the encoder that ships with this book. It learned only from pairs of sentences, English and German.
+# Our story was staged. Nobody staged the next head, which learned only from pairs of sentences. Of the eight heads in the model's encoder we chose the one that most often found the owner of "its" in validation sentences: the third of four in the first layer.
 #
-# In German "its" must follow its owner: *ihren Ball* if the owner's noun is feminine, *seinen Ball* if not. A city, a lady and a cat are feminine, and a dog is masculine. So in each of these sentences the two nouns before "its" ask for different words, and the German shows which one was taken for the owner. Whom will "its" look at?
+# In German "its" must follow its owner: *ihren Ball* if the owner's noun is feminine, *seinen Ball* if not. A city, a lady and a cat are feminine, and a dog is masculine. So in each sentence the two nouns before "its" need different German words, and the translation shows which was taken for the owner. Whom will "its" look at?
 
 # %% tags=["active-ipynb"]
-# model, tokenizer = load()
 # english = [
 #     "The dog in the city lost its ball.",
 #     "The lady saw the dog that lost its ball.",
@@ -366,16 +393,16 @@ class MultiHeadAttention(nn.Module):
 # marks = [
 #     ("seinen", "right: the dog's", True),
 #     ("seinen", "right: the dog's", True),
-#     ("ihren", "wrong: the cat's", False),
+#     ("ihren", "unlikely: the cat's", False),
 # ]
 # views.looks(maps, "its", layer=0, head=2, german=german, marks=marks)
 
 # %% [markdown]
-# *Thicker arcs are larger weights: "its" finds the dog behind the city and behind the lady, and then it falls for the cat.*
+# *Thicker arcs are larger weights: "its" finds the dog in spite of the city and the lady, and then it falls for the cat.*
 #
-# So the head takes neither simply the first noun nor simply the nearest: it passes over a lady, whose ball would not be called "its". Put a cat in her place, and it takes the cat.
+# So the head takes neither simply the first noun nor simply the nearest: it passes over a lady, whose ball would not be called "its", and takes a cat. (A dog may lose a cat's ball, but few would read it so.)
 #
-# Could it have known better? Not by grammar. In the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. The head has learned which nouns make good owners. It is a good guesser all the same: in 34 test sentences whose owner is not the first noun it finds the owner 26 times, and the nearest noun before "its" would be right 11 times ([evidence 4.5](evidence/04_attention.ipynb)).
+# Could it know better? Not by grammar: in the first layer a vector holds one word and its place, so a score can only weigh *which* two words meet and *where*. The head has learned which nouns make good owners. It guesses well all the same. In 34 test sentences the owner is not the first noun. Of all the nouns the head looks most at the owner in 26 of them; the rival "always the nearest noun before *its*" is right in 11 ([evidence 4.5](evidence/04_attention.ipynb)).
 #
 # Whose dog, then? A query, some keys and a blend are enough for "his" to hear *Tom*, and training finds such queries and keys by itself. [Chapter 19](19_visualization.ipynb) turns this head by hand, and watches whether the German follows.
 
@@ -389,14 +416,14 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Leave the keys as they are, and let "his" ask for whatever you like: find a query $(a, b)$ with which it looks at the *dog* most. You will not succeed. Why not, and what helps?
+# **1. By hand.** Leave the keys as they are, and find a query $(a, b)$ with which "his" looks at the *dog* most. You will not succeed. Why not, and what helps?
 #
 # <details><summary>Answer</summary>
 #
-# The products with the four keys are $2a$ for Tom, $2b$ for "feeds", $0$ for "his" and $a$ for the dog. If $a$ is positive, Tom has twice the dog's score; if it is negative, "his" with its 0 is ahead; and if $a$ is 0, all three are level. On these labels the dog is merely half a Tom. Give the keys a third number, "animal", with 1 for the dog and 0 for the others. Then the query $(0, 0, 8)$ scores $8/\sqrt 3 = 4.6$ for the dog and 0 for the rest, and the dog gets 0.97.
+# The products with the four keys are $2a$ for Tom, $2b$ for "feeds", $0$ for "his" and $a$ for the dog. If $a$ is positive, Tom has twice the dog's score; if it is negative, "his" with its 0 is ahead; and if $a$ is 0, all three are level. Give the keys a third number, "animal", with 1 for the dog and 0 for the others. Then the query $(0, 0, 8)$ scores $8/\sqrt 3 = 4.6$ for the dog and 0 for the rest, and the dog gets 0.97.
 # </details>
 #
-# **2. In code.** A model that writes must keep the keys and values of all that it has written, for every head. Many later models save memory: each head has its own queries, but all heads *share* one strip of keys and one of values (multi-query attention, Shazeer 2019). Write it from the four matrices. $W_K$ and $W_V$ are only $d_k = d/h$ wide.
+# **2. In code.** A model that writes must keep the keys and values of all that it has written, for every head. To save memory, each head can have its own queries while all *share* one strip of keys and one of values (multi-query attention, Shazeer 2019). Write it from the four matrices. $W_K$ and $W_V$ are only $d_k = d/h$ wide.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.attention import check_shared_keys
@@ -421,18 +448,11 @@ class MultiHeadAttention(nn.Module):
 # ```
 # </details>
 #
-# **3. On the trained head.** Put sentences of your own into the cell of the three dogs, and leave out `marks`. Let a dog be the owner and another noun feminine, for example *school*, *city*, *church* or *bag*. Can you fool the head? What does the German do?
+# **3. To think about.** Rock beats scissors, scissors beats paper, paper beats rock. Each should look most at the one it beats, and none may look at itself. Show that no vectors at all can do this with the scores $x_i \cdot x_j$, and say what $W_Q$ and $W_K$ change.
 #
 # <details><summary>Answer</summary>
 #
-# Nouns that can own something, like the cat, are hard for it. In our tries *ihren* appeared where the feminine noun got more than half of the weight. For example, "In the bag the dog lost its ball." gives the bag 0.42, and still *seinen*.
+# Write $rs$ for the score between rock and scissors, which is the same in both directions. Rock needs $rs > rp$, paper $rp > sp$, and scissors $sp > rs$. Together $rs > rp > sp > rs$, which no numbers satisfy. With two matrices the two directions differ: let the keys be vectors with a single 1, and let $W_Q$ turn each into the one it beats.
 # </details>
 #
-# **4. To think about.** Rock beats scissors, scissors beats paper, paper beats rock. Each should look most at the one it beats, and none may look at itself. Show that no vectors at all can do this with the scores $x_i \cdot x_j$, and say what $W_Q$ and $W_K$ change.
-#
-# <details><summary>Answer</summary>
-#
-# Write $rs$ for the score between rock and scissors, which is the same in both directions. Rock needs $rs > rp$, paper $rp > sp$, and scissors $sp > rs$. Together $rs > rp > sp > rs$, which no numbers satisfy. With $W_Q$ and $W_K$ the two directions have scores of their own.
-# </details>
-#
-# **Next.** Attention fetches, but once two numbers are blended it cannot say which was the larger. [Chapter 5](05_feed_forward.ipynb) gives each word a small network to think with.
+# **Next.** Attention fetches two numbers, but it cannot say which of them is larger. [Chapter 5](05_feed_forward.ipynb) gives each word a small network to think with.

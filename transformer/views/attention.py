@@ -146,9 +146,10 @@ def look_ups(tables, asked):
             without_frame(ax)
         axes[0, column].set_title(title, pad=16)
         axes[-1, column].set_xlabel("pair")
-    for number, ax in enumerate(axes[:, 0], 1):
+    for ax, pair in zip(axes[:, 0], asked.tolist()):
         look = {"rotation": 0, "ha": "right", "va": "center"}
-        ax.set_ylabel(f"query {number}", **look)
+        first, second = (place + 1 for place in pair)
+        ax.set_ylabel(f"asks for\n{first}, then {second}", **look)
     figure.alternative = (
         "Bars of weight over the pairs; grey marks the pairs asked for. "
         + " ".join(
