@@ -40,6 +40,8 @@
 # from collections import Counter
 # from statistics import median
 #
+# import torch
+#
 # from transformer import (
 #     attention_maps,
 #     load,
@@ -255,9 +257,7 @@
 # nouns = FEMININE + MASCULINE
 # chosen = encode_pairs(its_tokenizer, lessons(without(pairs, nouns), n=200))
 # assert len(chosen) == 400
-# settings = TrainingConfig(
-#     updates=60, batch_tokens=600, warmup=10, lr_scale=0.03
-# )  # short
+# settings = TrainingConfig(updates=60, batch_tokens=600, warmup=10, lr_scale=0.03)
 # taught_model = copy.deepcopy(model)
 # train(taught_model, chosen, settings)
 # both = {"before": model, "after": taught_model.eval()}
@@ -272,7 +272,7 @@
 # print(*translate(taught_model, its_tokenizer, cats), sep="\n")
 
 # %% [markdown]
-# Of 26 owners 24 are right, and both cats have their ball. But this is a lucky run: three more, with other lessons and each owner having lost a ball, a way and a game, got 24, 24 and 19 of 39 feminine answers right, against 12 of 13 here.
+# Of 26 owners 24 are right, and both cats have their ball. But with 12 of 13 feminine ones it is a lucky run: three more, with other lessons, asked about a ball, a way and a game of each owner, had 24, 24 and 19 of 39 right.
 #
 # Would any practice with the grammar have done as much? After 400 sentences *without* "its" only 0 to 4 of the 39 were right ([evidence 16.9](evidence/16_translation.ipynb)). So the lessons matter.
 #
@@ -313,7 +313,7 @@ def leaning(model, tokenizer, english, german):
 #
 # Something in the model tells the two kinds apart without our lessons. But every owner leans to *seinen*, by 1.5 to 3.4, and the lessons have pushed the whole field to the right. **So our first guess was too simple: much of what looked like ignorance is a prejudice.** Tatoeba explains a part: twice as many *sein* as *ihr*, in all their forms, are worth ln 2 = 0.7 in logits.
 #
-# The printed lines are the cow and the two owners out of line. The duck was taken for dust, *der Staub*, which is masculine. After the lessons it became chairs, *die Stühle*, and so the count above took it for right. The elephant begins like the other masculine owners. Keep it in mind.
+# The printed lines are the cow and the two owners out of line. The duck was taken for dust, *der Staub*, which is masculine. After the lessons it became chairs, *die Stühle*, and so the count above took it for right. The elephant begins like the other masculine owners.
 #
 # If so, no lesson is needed. Add 2.5 to the untaught model's logit of *ihren*, for every owner alike, and count. Will it spoil "he lost his ball"?
 
@@ -349,8 +349,20 @@ def leaning(model, tokenizer, english, german):
 #     ["The cow lost its", "Die **Mond** verlor", cows, "Die", mond],
 #     ["The cow lost its", "**Der** Kuh verlor", cows, "Der", kuh],
 #     ["The **moon** lost its", "**Der Mond** verlor", moons, "Der", mond],
-#     ["The duck lost its", "Die **Ente** verlor", [english[6]], "Die", ["Ente"]],
-#     ["The elephant lost its", "Der **Mond** verlor", [english[16]], "Der", ["Mond"]],
+#     [
+#         "The duck lost its",
+#         "Die **Ente** verlor",
+#         ["The duck lost its ball."],
+#         "Die",
+#         ["Ente"],
+#     ],
+#     [
+#         "The elephant lost its",
+#         "Der **Mond** verlor",
+#         ["The elephant lost its ball."],
+#         "Der",
+#         ["Mond"],
+#     ],
 # ]
 # rows = [
 #     [*row[:2], *(f"{typical(m, *row[2:]):+.1f}" for m in both.values())]
@@ -360,9 +372,9 @@ def leaning(model, tokenizer, english, german):
 # evidence.markdown_table(headings, rows)
 
 # %% [markdown]
-# *In the first five rows cow and moon stand for thirteen owners each, and a number is the median of thirteen. Some beginnings are wrong German on purpose, such as "Die Mond".*
+# *In the first five rows cow and moon stand for thirteen owners each, and a number is the median of thirteen. "Die Mond" and "Der Kuh" are wrong German on purpose.*
 #
-# **It goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong, and the duck is explained: give it *Die Ente*, and it leans like the other feminine owners. Only the elephant resists. Even *Mond* in its German leaves it at -2.1, where the other masculine owners have -3.0. So here the English owner counts, and we do not know why.
+# **It goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong, and the duck is explained: give it *Die Ente*, and it leans like the other feminine owners. Only the elephant resists. With *Der Mond*, too, it stays at -2.1, where the masculine owners' median is -3.0. So here the English owner counts, and we do not know why.
 #
 # It also makes our first finding smaller. A rule would ask the noun for its gender, whatever article stands before it. What we see is a habit: after *Die* the model is a little readier for *ihren*. Every plural in Tatoeba can have taught it that, for German plurals have *die* and *ihr*, too. The lessons have kept the habit, and moved it over the line.
 #
