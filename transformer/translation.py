@@ -207,7 +207,7 @@
 #
 # **On validation the differences are clear.** Three embedding matrices cost 1.6 BLEU, training without label smoothing costs 1.3, and rotary positions gain 0.5. But on validation each training had chosen its length penalty. On test, where trainings of one row lie up to two BLEU apart, three of each are too few to be sure of any difference ([evidence 16.1](evidence/16_translation.ipynb)).
 #
-# **Part of the scatter is outputs that do not stop**, as happens under a large length penalty ([chapter 15](15_decoding.ipynb)). On test, twelve of a thousand have cost the middle dot of the last row 1.8. Without them this row's mean would be level with the rotary row's. But that row has lost something to such outputs, too ([evidence 16.2](evidence/16_translation.ipynb)). So read your longest outputs before you believe a score.
+# **Part of the scatter is outputs that do not stop**, as happens under a large length penalty ([chapter 15](15_decoding.ipynb)). On test, twelve of a thousand have cost the middle dot of the last row 1.8 BLEU. Without them this row's mean would be level with the rotary row's. But that row has lost something to such outputs, too ([evidence 16.2](evidence/16_translation.ipynb)). So read your longest outputs before you believe a score.
 
 # %% [markdown]
 # ## Your own sentence
@@ -313,7 +313,7 @@ def leaning(model, tokenizer, english, german):
 #
 # Something in the model tells the two kinds apart without our lessons. But every owner leans to *seinen*, by 1.5 to 3.4, and the lessons have pushed the whole field to the right. **So our first guess was too simple: much of what looked like ignorance is a prejudice.** Tatoeba explains a part: twice as many *sein* as *ihr*, in all their forms, are worth ln 2 = 0.7 in logits.
 #
-# The printed lines are the cow and the two owners out of line. The duck was taken for dust, *der Staub*, which is masculine. After the lessons it became chairs, *die Stühle*, and so the count above took it for right. The elephant begins like the other masculine owners.
+# The printed lines are the cow and the two owners out of line. The duck was taken for dust, *der Staub*, which is masculine. After the lessons it became chairs, *die Stühle*, and so the count above took it for right. The elephant begins like the other masculine owners, with *Der*.
 #
 # If so, no lesson is needed. Add 2.5 to the untaught model's logit of *ihren*, for every owner alike, and count. Will it spoil "he lost his ball"?
 
@@ -374,7 +374,7 @@ def leaning(model, tokenizer, english, german):
 # %% [markdown]
 # *In the first five rows cow and moon stand for thirteen owners each, and a number is the median of thirteen. "Die Mond" and "Der Kuh" are wrong German on purpose.*
 #
-# **It goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong, and the duck is explained: give it *Die Ente*, and it leans like the other feminine owners. Only the elephant resists. With *Der Mond*, too, it stays at -2.1, where the masculine owners' median is -3.0. So here the English owner counts, and we do not know why.
+# **Nearly always it goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong, and the duck is explained: give it *Die Ente*, and it leans like the other feminine owners. Only the elephant resists. With *Der Mond*, too, it stays at -2.1, where the masculine owners' median is -3.0. So here the English owner counts, and we do not know why.
 #
 # It also makes our first finding smaller. A rule would ask the noun for its gender, whatever article stands before it. What we see is a habit: after *Die* the model is a little readier for *ihren*. Every plural in Tatoeba can have taught it that, for German plurals have *die* and *ihr*, too. The lessons have kept the habit, and moved it over the line.
 #
