@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/16_translation.ipynb)
 #
-# *Section 6.1 of the paper. Reading takes about 20 minutes, running less than one, or a quarter of an hour where a GPU makes the whole run.*
+# *Section 6.1 of the paper. Reading takes about 20 minutes, running the page less than one, and with the whole training, which needs a GPU, a quarter of an hour.*
 #
 # One model has written both of these:
 #
@@ -54,6 +54,14 @@
 # from transformer.data import encode_pairs
 # from transformer.experiments import tatoeba_run
 # from transformer.models.pretrained import bundled_folder
+# from transformer.teaching.possessives import (
+#     FEMININE,
+#     MASCULINE,
+#     lessons,
+#     stem,
+#     with_its,
+#     without,
+# )
 # from transformer.training import TrainingConfig, train
 # from transformer.views import evidence
 # from transformer.views import translation as drawn
@@ -94,14 +102,14 @@
 # %% [markdown]
 # *Read each block downwards: the numbers are updates, the last line is the finished model's, and grey says what the German means.*
 #
-# It is German from the start, but of the commonest words only, and a sister has become a father, three times. After 400 updates the sentences have a frame: a sister wants to buy a bicycle. But it is not red yet. These gaps close one by one. The first sentence settles, too, on the wrong answer.
+# It is German from the start, but of the commonest words only: the sister is *Vater Vater Vater*, three times a father. After 400 updates the sentences have a frame: a sister wants to buy a bicycle. But it is not red yet. These gaps close one by one, except that the cat's sentence settles on the wrong possessive.
 
 # %% [markdown]
 # ## Ten sentences that it never saw
 #
-# From here on we speak of one model, which ships with the package. It is as large as the one that you watched, and was trained on the same pairs about twice as long. (If you made the run, the cells take *your* model, and from here on your numbers differ from our text. `RUN = "no"` brings ours back.)
+# From here on we speak of one model, which ships with the package. It is as large as the one that you watched, and was trained on the same pairs about twice as long. (If you made the run, the cells take *yours*, and your numbers differ from the text. `RUN = "no"` brings ours back.)
 #
-# Here are the first ten sentences of the test set, good and bad as they fall. How many would you accept?
+# Here are the first ten sentences of the test set, good and bad as they fall. None of them is in training, in English or in German. How many would you accept?
 
 # %% tags=["active-ipynb"]
 # model, its_tokenizer = load(folder)
@@ -114,11 +122,11 @@
 # %% [markdown]
 # *Sentences by the contributors of [Tatoeba](https://tatoeba.org), through [manythings.org/anki](https://www.manythings.org/anki/), CC BY 2.0 FR.*
 #
-# The proverb is broken. Two sentences have lost something, one of them a wife. Tom's job has a fault of grammar (*sich*), and "all men" can be read as males. The other five are right, for example *Ich bin damit nicht einverstanden*. The volunteer's *Ich halte nichts davon* says the same with other words, and BLEU, which counts shared runs of words ([chapter 15](15_decoding.ipynb)), gives almost nothing for it. So a score far below 100 can stand for good translations.
+# The proverb is broken. Two sentences have lost something, one of them a wife (and *anderem* has the wrong case). Tom's job has a fault of grammar (*sich*), and "all men" can be read as males. The other five are right, for example *Ich bin damit nicht einverstanden*. The volunteer's *Ich halte nichts davon* says the same with other words, and BLEU, which counts shared runs of words ([chapter 15](15_decoding.ipynb)), gives almost nothing for it. So a score far below 100 can stand for good translations.
 #
 # ## One number for two thousand sentences
 #
-# Before the paper takes a score, it **averages the weights** of the last few validations, number by number, so that the accidents of single batches partly cancel. And it **searches with a beam** of four instead of taking the likeliest word each time. Which will gain more? The first three rows are the run that you watched.
+# Before the paper takes a score, it **averages the weights** of the last few validations, number by number, so that the accidents of single batches partly cancel. And it **searches with a beam** of four instead of taking the likeliest word each time. The first three rows are the run that you watched, the last is our model. Which of the two will gain more?
 
 # %% tags=["active-ipynb"]
 # names = {
@@ -134,7 +142,7 @@
 # evidence.markdown_table(["", "BLEU on the 2,000 test sentences"], rows)
 
 # %% [markdown]
-# Averaging gains almost nothing here, and the beam more than one BLEU. **Our model's score is 44.7** (sacreBLEU, capitals counted). Is that good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare**, and that is what they are good for.
+# Averaging gains almost nothing here, and the beam more than one BLEU. **Our model's score is 44.7** (sacreBLEU, capitals counted; it flatters a little, for we chose the best of three models on this very test). Is that good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare**, and that is what they are good for.
 
 # %% [markdown]
 # ## What a score is good for: a race
@@ -147,7 +155,7 @@
 # %% [markdown]
 # *Higher is better and further left is cheaper: the two Transformers are above all others, and base is also to the left of them.*
 #
-# That was the claim: better scores for the money. But these translators differ in everything, so the table cannot tell what made the difference. So we ran a smaller race on the grammar's sentences, with models of one size and equal updates ([evidence 16.3](evidence/16_translation.ipynb)). A second test has sentences longer than any in training. Who will do well there?
+# But these translators differ in everything. What made the scores differ? In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). A second test has sentences longer than any in training. Who will do well there?
 
 # %% tags=["active-ipynb"]
 # shown = {
@@ -162,14 +170,8 @@
 # rows = [[shown[f], *(f"{bleu:.0f}" for bleu in row)] for f, row in means.iterrows()]
 # evidence.markdown_table(["BLEU, mean of three", "familiar lengths", "longer"], rows)
 
-# %% [markdown] tags=["question-13"]
-# **Looking back is the great step.** The first RNN squeezes the sentence into a single vector. The second may look back at every word by attention, and more than doubles the score, though the first was still learning when its updates ended.
-
-# %% [markdown] tags=["question-12"]
-# **After that step, recurrence can go.** The paper's Transformer has none, and on familiar lengths it equals the RNN that has both. It is meant to gain time, which this race does not measure.
-
-# %% [markdown]
-# **It has a weakness: long sentences.** There the paper's Transformer falls behind the RNN. Rotary positions ([chapter 7](07_positions.ipynb)) win back most of the gap, and so our models have them.
+# %% [markdown] tags=["question-12", "question-13"]
+# **Looking back is the great step, and after it recurrence can go.** The first RNN squeezes the sentence into a single vector (and was still learning at the end). The second may look back at every word by attention. The paper's Transformer has no recurrence at all and equals it, but not on longer sentences. There rotary positions ([chapter 7](07_positions.ipynb)) win back most of the gap, and so our models have them.
 #
 # <details><summary>The paper's own run: training on one GPU or on eight, and the score</summary>
 #
@@ -185,7 +187,7 @@
 # %% [markdown]
 # ## How a score fools you
 #
-# A score depends on luck, too. We trained a recipe for captions of photos three times, alike in all but the random seed, and each of four variants three times. Which would you believe to be worse, or better?
+# A score depends on luck, too. We trained a recipe that translates captions of photos three times, alike in all but the random seed, and each of four variants three times. Where would you dare to name a winner?
 
 # %% tags=["active-ipynb"]
 # variants = {
@@ -203,22 +205,20 @@
 # %% [markdown]
 # *A dot is a training, a stroke the mean of three: compare each row with the uppermost, and see where their dots mix.*
 #
-# **Believe most that three embedding matrices are worse.** All their dots are below all of the recipe's, on both sides. Even so, they just miss the limit of the test that we had planned: among four comparisons luck alone would show such a gap 9 times in 100, and we allow 5 ([evidence 16.1](evidence/16_translation.ipynb)). The other three remain undecided on test, where their dots mix with the recipe's.
+# **On validation the differences are clear.** Three embedding matrices cost 1.6 BLEU, training without label smoothing costs 1.3, and rotary positions gain 0.5. But on validation each training had chosen its length penalty. On test, where trainings of one row lie up to two BLEU apart, three of each are too few to be sure of any difference ([evidence 16.1](evidence/16_translation.ipynb)).
 #
-# **Believe least in the winner.** The last row has the best mean on validation, and on test only the recipe's. Our own 44.7 flatters, too: the model that ships is the best of three on this very test.
-#
-# One cause of scatter is the length penalty ([chapter 15](15_decoding.ipynb)). With a large one a few outputs do not stop, and in the middle dot of the last row twelve of a thousand cost 1.8 BLEU ([evidence 16.2](evidence/16_translation.ipynb)). So read your longest outputs before you believe a score.
+# **Part of the scatter is outputs that do not stop**, as happens under a large length penalty ([chapter 15](15_decoding.ipynb)). On test, twelve of a thousand have cost the middle dot of the last row 1.8 BLEU. Without them this row's mean would be level with the rotary row's. But that row has lost something to such outputs, too ([evidence 16.2](evidence/16_translation.ipynb)). So read your longest outputs before you believe a score.
 
 # %% [markdown]
 # ## Your own sentence
 #
-# Back to everyday sentences. Type your own: the cell prints the beam's three best answers, each with its log-probability over the length penalty, and draws where the model looked as it wrote the first.
+# Back to the cat, or to a sentence that you type: the cell prints the beam's three best answers, each with its log-probability over the length penalty, and draws where the model looked as it wrote the first.
 
 # %% tags=["active-ipynb"]
 # # @title Your own sentence
 # SENTENCE = ""  # @param {type: "string"}
 #
-# sentence = SENTENCE or "My sister wants to buy a red bicycle."
+# sentence = SENTENCE or "The cat lost its ball."
 # best = translate_n_best(model, its_tokenizer, [sentence], n_best=3)[0]
 # for answer in best:
 #     print(f"{answer.score:6.2f}  {answer.text}")
@@ -228,59 +228,14 @@
 # drawn.alignment(looks, *maps.labels("cross"))
 
 # %% [markdown]
-# *Go down the rows, the German words as they are written: most looks follow the diagonal, until “kaufen”, which German keeps for the end, jumps back to "buy".*
+# *Go down the rows, the German words as they are written: at “seinen” the model looks at "its" and a little at "ball", and hardly at the cat.*
 #
-# But a map shows where a model looks, and not what it goes by. To know that, we must change something.
+# None of the three answers has *ihren*. Is it because the model does not look at the cat? A map shows where a model looks, and not what it goes by: what it finds at "its" may already know of the cat. To be sure, we must change something.
 
 # %% [markdown]
 # ## Whose ball is it?
 #
-# The cat has waited since chapter 0. German says *seinen Ball* if the owner's noun is masculine or neuter, and *ihren Ball* if it is feminine. *Hund*, the dog, is masculine; *Katze*, the cat, is feminine.
-
-# %% tags=["active-ipynb"]
-# owners = [
-#     "The dog lost its ball.",
-#     "The cat lost its ball.",
-#     "The old cat behind the school lost its ball.",
-# ]
-# print(*translate(model, its_tokenizer, owners), sep="\n")
-
-# %% [markdown]
-# The dog's *seinen* is right, and the cat should have *ihren*, both times. And yet the little model of [chapter 4](04_attention.ipynb) gets the cat right. It learned from our grammar. Did it have a better teacher? Let us count what becomes of "its" in each corpus:
-
-# %%
-import re
-
-FEMININE = (
-    "bank bee city clock company cow duck flower machine mouse snake sun university"
-).split()
-MASCULINE = (
-    "bear bird computer elephant fish king lion moon river table train tree wolf"
-).split()
-
-
-def stem(german):
-    """Which possessive is in a German sentence: "ihr", "sein" or "neither"?"""
-    found = re.search(r"\b(ihr|sein)(e|en|em|er|es)?\b", german.lower())
-    return found[1] if found else "neither"
-
-
-def with_its(pairs):
-    """The pairs (English, German) in which English says "its"."""
-    return [pair for pair in pairs if re.search(r"\bits\b", pair[0].lower())]
-
-
-def without(pairs, words):
-    """The pairs whose English has none of the words."""
-    return [p for p in pairs if not set(words) & set(re.findall(r"\w+", p[0].lower()))]
-
-
-def lessons(pairs, n):
-    """The first n pairs with "its" and *ihr*, and the first n with "its" and *sein*."""
-    its = with_its(pairs)
-    ihr, sein = ([p for p in its if stem(p[1]) == kind] for kind in ("ihr", "sein"))
-    return ihr[:n] + sein[:n]
-
+# German says *seinen Ball* if the owner's noun is masculine or neuter, like *Hund*, the dog, and *ihren Ball* if it is feminine, like *Katze*. The little model of [chapter 4](04_attention.ipynb) gets the cat right. It learned from our grammar. Did it have a better teacher? Let us count what becomes of "its" in each corpus:
 
 # %% tags=["active-ipynb"]
 # pairs = read_corpus("bundled", "train")  # the grammar's
@@ -313,37 +268,40 @@ def lessons(pairs, n):
 #     stems = [stem(sentence) for sentence in german[when]]
 #     right = f"{stems[:13].count('ihr')} of 13 feminine"
 #     print(f"{when}: {right}, {stems[13:].count('sein')} of 13 masculine owners right")
-# print(*translate(taught_model, its_tokenizer, owners), sep="\n")
+# cats = ["The cat lost its ball.", "The old cat behind the school lost its ball."]
+# print(*translate(taught_model, its_tokenizer, cats), sep="\n")
 
 # %% [markdown]
-# Now nearly all feminine owners get *ihren*, nearly all masculine ones have kept *seinen*, and both cats have their ball.
+# Of 26 owners 24 are right, and both cats have their ball. But with 12 of 13 feminine ones it is a lucky run: three more, with other lessons, asked about a ball, a way and a game of each owner, had 24, 24 and 19 of 39 right.
 #
-# Would any practice with the grammar have done as much? We tried that three times, with 39 questions about feminine owners. After lessons with "its" 19 to 24 answers were right, and after 400 sentences *without* "its" 0 to 4 ([evidence 16.9](evidence/16_translation.ipynb)). So the lessons matter, though they often cure less than here.
+# Would any practice with the grammar have done as much? After 400 sentences *without* "its" only 0 to 4 of the 39 were right ([evidence 16.9](evidence/16_translation.ipynb)). So the lessons matter.
 #
 # ## Was it ignorance?
 #
 # Look inside. Just before it writes the possessive, the model has a logit for *ihren* and one for *seinen*. Their difference says which way it leans. We give both models the same beginning, for example *Die Kuh verlor* (the cow lost), and ask for the next word. If the model was ignorant before, a cow and a moon (*der Mond*) must lean alike.
 
+# %%
+import torch
+
+
+@torch.no_grad()
+def leaning(model, tokenizer, english, german):
+    """How much the model prefers *ihren* to *seinen* as the next word, in logits."""
+    source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
+    target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
+    logits = model(source, target)[0, -1]
+    ihren, seinen = (tokenizer.encode(f"verlor {w}")[-1] for w in ("ihren", "seinen"))
+    return (logits[ihren] - logits[seinen]).item()
+
+
 # %% tags=["active-ipynb"]
-# IHREN, SEINEN = (
-#     its_tokenizer.encode(f"verlor {word}")[-1] for word in ("ihren", "seinen")
-# )
-#
-#
-# @torch.no_grad()
-# def leaning(model, english, german):
-#     """How much the model prefers *ihren* to *seinen* as the next word, in logits."""
-#     source = torch.tensor([[*its_tokenizer.encode(english), its_tokenizer.eos_id]])
-#     target = torch.tensor([[its_tokenizer.bos_id, *its_tokenizer.encode(german)]])
-#     logits = model(source, target)[0, -1]
-#     return (logits[IHREN] - logits[SEINEN]).item()
-#
-#
 # begun = [sentence.split()[:2] for sentence in german["before"]]  # ["Die", "Kuh"], ...
-# print("the duck begins:", *begun[nouns.index("duck")])
+# assert {article for article, _ in begun} == {"Die", "Der"}
+# for noun in ("cow", "duck", "elephant"):
+#     print(noun, *(lines[nouns.index(noun)] for lines in german.values()), sep=" | ")
 # leans = {
 #     when: {
-#         noun: leaning(which, text, f"{article} {owner} verlor")
+#         noun: leaning(which, its_tokenizer, text, f"{article} {owner} verlor")
 #         for noun, text, (article, owner) in zip(nouns, english, begun)
 #     }
 #     for when, which in both.items()
@@ -351,20 +309,24 @@ def lessons(pairs, n):
 # drawn.leanings(leans, FEMININE, MASCULINE)
 
 # %% [markdown]
-# *Each dot is an owner, and right of the line the feminine possessive wins: before the lessons nearly all feminine nouns are already to the right of the masculine ones, but no noun has crossed the line.* (The counts above differ by one: there each model chose its own beginning.)
+# *Each dot is an owner, and right of the line "ihren" wins. Before the lessons, apart from duck and elephant, all feminine nouns are to the right of all masculine ones, but none has crossed the line.*
 #
-# Look at the upper row. Something in the model tells the two kinds apart without our lessons. But all of them lean to *seinen*, and the lessons have pushed the whole field to the right. **So our first guess was too simple: much of what looked like ignorance is a prejudice.** Tatoeba explains a part: twice as many *sein* as *ihr* are worth 0.7 in logits, and the owners lean by two and more.
+# Something in the model tells the two kinds apart without our lessons. But every owner leans to *seinen*, by 1.5 to 3.4, and the lessons have pushed the whole field to the right. **So our first guess was too simple: much of what looked like ignorance is a prejudice.** Tatoeba explains a part: twice as many *sein* as *ihr*, in all their forms, are worth ln 2 = 0.7 in logits.
 #
-# If so, no lesson is needed. Add 2.5 to the untaught model's logit of *ihren*, for every owner alike, and count:
+# The printed lines are the cow and the two owners out of line. The duck was taken for dust, *der Staub*, which is masculine. After the lessons it became chairs, *die Stühle*, and so the count above took it for right. The elephant begins like the other masculine owners, with *Der*.
+#
+# If so, no lesson is needed. Add 2.5 to the untaught model's logit of *ihren*, for every owner alike, and count. Will it spoil "he lost his ball"?
 
 # %% tags=["active-ipynb"]
 # feminine = torch.tensor([leans["before"][noun] for noun in FEMININE])
 # masculine = torch.tensor([leans["before"][noun] for noun in MASCULINE])
 # print((feminine + 2.5 > 0).sum().item(), "of 13 feminine owners right,", end=" ")
 # print((masculine + 2.5 < 0).sum().item(), "of 13 masculine")
+# he = leaning(model, its_tokenizer, "He lost his ball.", "Er verlor")
+# print(f'"he lost his": {he:+.1f}, and {he + 2.5:+.1f} with the shift')
 
 # %% [markdown]
-# One number has done what sixty updates did. (These very owners have chosen it, see exercise 2.)
+# One number has done what sixty updates did: 24 of 26, both kinds counted. Its price is one masculine owner, the elephant, which crosses the line; "his" is far from it. (These very owners have chosen the number, see exercise 2.)
 #
 # ## What does it go by?
 #
@@ -372,9 +334,11 @@ def lessons(pairs, n):
 
 # %% tags=["active-ipynb"]
 # def typical(model, texts, article, owners):
-#     """The median leaning over thirteen English texts and German owners."""
-#     found = [leaning(model, t, f"{article} {o} verlor") for t, o in zip(texts, owners)]
-#     return f"{median(found):+.1f}"
+#     """The median leaning over English texts and their German owners."""
+#     return median(
+#         leaning(model, its_tokenizer, text, f"{article} {owner} verlor")
+#         for text, owner in zip(texts, owners)
+#     )
 #
 #
 # cows, moons = english[:13], english[13:]  # thirteen like each
@@ -385,17 +349,34 @@ def lessons(pairs, n):
 #     ["The cow lost its", "Die **Mond** verlor", cows, "Die", mond],
 #     ["The cow lost its", "**Der** Kuh verlor", cows, "Der", kuh],
 #     ["The **moon** lost its", "**Der Mond** verlor", moons, "Der", mond],
+#     [
+#         "The duck lost its",
+#         "Die **Ente** verlor",
+#         ["The duck lost its ball."],
+#         "Die",
+#         ["Ente"],
+#     ],
+#     [
+#         "The elephant lost its",
+#         "Der **Mond** verlor",
+#         ["The elephant lost its ball."],
+#         "Der",
+#         ["Mond"],
+#     ],
 # ]
-# rows = [[*row[:2], *(typical(m, *row[2:]) for m in both.values())] for row in changes]
+# rows = [
+#     [*row[:2], *(f"{typical(m, *row[2:]):+.1f}" for m in both.values())]
+#     for row in changes
+# ]
 # headings = ["English", "German so far", "leaning before", "after the lessons"]
 # evidence.markdown_table(headings, rows)
 
 # %% [markdown]
-# *Cow and moon stand for thirteen owners each, and a number is the median of thirteen.*
+# *In the first five rows cow and moon stand for thirteen owners each, and a number is the median of thirteen. "Die Mond" and "Der Kuh" are wrong German on purpose.*
 #
-# **It goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong. This model reads its own *Die* or *Der*. That explains the duck, the one feminine owner among the masculine dots: it was taken for dust, *der Staub*, and dust is masculine.
+# **Nearly always it goes by one word, and it has written that word itself.** Another English owner changes next to nothing, and neither does another German noun. Another article changes nearly as much as all three together. So our second guess was wrong, and the duck is explained: give it *Die Ente*, and it leans like the other feminine owners. Only the elephant resists. With *Der Mond*, too, it stays at -2.1, where the masculine owners' median is -3.0. So here the English owner counts, and we do not know why.
 #
-# It also makes our first finding smaller. What tells the two kinds apart may be no rule of gender, only a habit: after *Die* the model is a little readier for *ihren*. Every plural in Tatoeba can have taught it that, for German plurals have *die* and *ihr*, too. The lessons have kept the habit, and moved it over the line.
+# It also makes our first finding smaller. A rule would ask the noun for its gender, whatever article stands before it. What we see is a habit: after *Die* the model is a little readier for *ihren*. Every plural in Tatoeba can have taught it that, for German plurals have *die* and *ihr*, too. The lessons have kept the habit, and moved it over the line.
 #
 # ## What the score did not say
 #
@@ -415,7 +396,7 @@ def lessons(pairs, n):
 #
 # <details><summary>Answer</summary>
 #
-# 2,000 · 179 / 161,852 is about 2.2 sentences, and 2.2 wrong words among 16,000 are one in about 7,000. Even with the longer runs of words that they spoil, the score changes by a few hundredths.
+# 2,000 · 179 / 161,852 is about 2.2 sentences, and 2.2 wrong words among 16,000 are one in about 7,000. Each spoils at most 1 + 2 + 3 + 4 = 10 runs of one to four words, together 22 of the 52,000 runs that BLEU looks at. So the score moves by a few hundredths.
 # </details>
 #
 # **2. In code.** Our 2.5 was tried on the very owners that had chosen it. Choose on half of them, and count on the rest. Instead of moving the dots, move the line: try it at every dot of `feminine[::2]` and `masculine[::2]`, where an owner on the line counts as *ihren*. Take the place with which most of this half are right, and of several the leftmost. How many of the *other* half (`[1::2]`) does it get right?
@@ -453,12 +434,13 @@ def lessons(pairs, n):
 # %% tags=["active-ipynb"]
 # horse = "The horse lost its ball."
 # for article in ("Das", "Der", "Die"):
-#     print(article, f"{leaning(model, horse, f'{article} Pferd verlor'):+.1f}")
+#     leans_to = leaning(model, its_tokenizer, horse, f"{article} Pferd verlor")
+#     print(article, f"{leans_to:+.1f}")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# If it knew the gender, the leaning would be the same after all three. But after *Das* and *Der* it is among the masculine owners' of the picture, and after *Die* among the feminine ones'. That is the habit. *Das Pferd* alone could not have told habit and rule apart.
+# If it went by the gender alone, the leaning would hardly change with the article. But after *Das* and *Der* it is among the masculine owners' of the picture, and after *Die* among the feminine ones'. That is the habit. *Das Pferd* alone could not have told habit and rule apart.
 # </details>
 #
 # **4. To think about.** You have two models: the untaught one, and the taught one, which is two or three BLEU worse and says *ihren*. Which would you ship? What would you measure first, and on which sentences?

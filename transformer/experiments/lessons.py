@@ -19,7 +19,7 @@ from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models.pretrained import load
 from transformer.models.search import translate
 from transformer.runs.training import TrainingConfig, train
-from transformer.translation import (
+from transformer.teaching.possessives import (
     FEMININE,
     MASCULINE,
     lessons,
