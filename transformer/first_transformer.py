@@ -94,7 +94,7 @@ class Attention(nn.Module):
         self.W_O = nn.Linear(d_model, d_model, bias=False)
 
     def split(self, x):
-        # each vector is cut into h pieces, one a head: (B, h, T, d_k)
+        # what W_Q, W_K or W_V made of a whole vector, a piece a head: (B, h, T, d_k)
         return x.unflatten(-1, (self.h, -1)).transpose(1, 2)
 
     def forward(self, x, seen, mask):
@@ -379,7 +379,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # *Follow the blue dots along the loss, and the tables below: as the loss falls, the weights gather on the diagonal from lower left to upper right, and the wrong digits (red) disappear.*
 #
-# On the dashed line it has learned only that one of ten digits or the end comes next, a guess that costs $\ln 11 = 2.4$. Then the diagonal forms. After step 150 it is still blurred: most places share their weight with a neighbour, and most digits are wrong. (In all five trainings the loss jumped and recovered, here after step 200. We did not ask why.)
+# On the dashed line it has learned only that one of ten digits or the end comes next, a guess that costs $\ln 11 = 2.4$. Then the diagonal forms. After step 150 it is still blurred: most places share their weight with a neighbour, and most digits are wrong. Why is the loss so low already? In training each place is given the right digits before it. In writing it is given the model's own, and one mistake spoils the next digit. (The loss jumped and recovered in all five trainings, here after step 200. The cause is not known to us.)
 #
 # Nobody told it to look there. The loss says only which digit is right, and the way to look was learned from that.
 #
@@ -436,7 +436,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     print(f"{sentence:43}{german(sentence)}")
 
 # %% [markdown]
-# It does not take the nearest animal: in the third sentence the dog is nearer, and rightly the cat gets the ball. Nor the first: in the fourth that is the dog, and rightly the mouse gets it (*Maus* is feminine, too). But the last sentence is wrong, and it differs from the fourth in one word only. So it does not go by grammar alone, either.
+# It does not take the nearest animal: in the third sentence the dog is nearer, and rightly the cat gets the ball. Nor the first: in the fourth that is the dog, and rightly the mouse gets it (*Maus* is feminine, too). But the last sentence is wrong, and it differs from the fourth in one word only. So it does not go by grammar, either.
 #
 # ## Which head decides?
 #
@@ -488,13 +488,13 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # *Thicker arcs are larger weights: each time the German gives the ball to the animal at which "its" looks most, in the last sentence to the wrong one.*
 #
-# So this is a look like ours, and here it decides: turned to the cat, it makes the wrong German right. But the head reads no grammar. A vector in the first layer holds only a word and its place, and these can mislead it. [Chapter 19](19_visualization.ipynb) tries the head in 500 sentences. On the live page you can turn every head (in your own session: `view(package, tokenizer, sentence)`, imported from `transformer`):
+# So this is a look like ours, and here it decides: turned to the cat, it makes the wrong German right. But why is the mouse found and the cat not? The head is in the first layer, where a vector holds only a word and its place. So it cannot read the grammar of the sentence: each animal at each place has a score, and the highest wins. At place four *mouse* beats the dog in front, and *cat* does not. What looked like understanding is a very good guess. [Chapter 19](19_visualization.ipynb) tries the head in 500 sentences. On the live page you can turn every head (in your own session: `view(package, tokenizer, sentence)`, imported from `transformer`):
 #
 # [![The page: a sentence, its translation with one word marked as changed, and below them where the word "its" looks](../data/live.png)](https://owner.github.io/annotated-attention/live.html)
 #
 # ## What to keep
 #
-# - Attention compares a token's query with the keys of others, and blends their values by what fits; a mask forbids looks, and positions, added to the vectors, give the order.
+# - Attention compares a token's query with the keys of others, and blends their values by what fits; a mask says which keys are hidden. Positions, added to the vectors, give the order.
 # - A Transformer keeps a vector for each token, to which attention and small networks add, layer by layer; every layer of the decoder reads what the encoder has made of the source.
 # - Nobody tells a head where to look: it is learned from which next token is right.
 #

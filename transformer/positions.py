@@ -77,7 +77,7 @@ from torch import Tensor, nn
 # views.clocks(d_model=8)
 
 # %% [markdown]
-# *Compare position 1 with position 10: hand 1 points at 10 where hand 0 pointed at 1, as a tens digit does, and hand 3 has hardly moved before position 1,000.* (In a running notebook: move the position.)
+# *Compare position 1 with position 10: at position 10 hand 1 is where hand 0 was at position 1, as a tens digit would be, and hand 3 has hardly moved before position 1,000.* (In a running notebook: move the position.)
 #
 # For a vector of $d_{model}$ numbers, hand $i$ turns by $\omega_i$ radians a position:
 #
@@ -167,7 +167,7 @@ class Positions(nn.Module):
 #
 # $$\begin{pmatrix} -0.99 & 0.14 \\ -0.14 & -0.99 \end{pmatrix} \begin{pmatrix} 0 \\ 1 \end{pmatrix} = \begin{pmatrix} 0.14 \\ -0.99 \end{pmatrix}$$
 #
-# You found these numbers for position 3. The same square takes position 1 to 4, and 100 to 103. In general, a step of $s$ positions is
+# You found these numbers for position 3. The same matrix takes position 1 to 4, and 100 to 103. In general, a step of $s$ positions is
 #
 # $$\begin{pmatrix} \sin((pos+s)\,\omega) \\ \cos((pos+s)\,\omega) \end{pmatrix} =
 # \begin{pmatrix} \cos s\omega & \sin s\omega \\ -\sin s\omega & \cos s\omega \end{pmatrix}
@@ -241,11 +241,11 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 # views.beyond(scores.detach(), known=int(tokens.max()))
 
 # %% [markdown]
-# *Follow the dots, each query's best key: they run along the diagonal, mostly on the word before, until about place 18, and then they are scattered.*
+# *Follow the dots, each query's best key: they run along the diagonal, mostly on the word before, until about place 18, and then they stand in a few columns, wherever the query is.*
 #
 # Nobody built that band. It was learned from pairs of sentences. It is broad, so the head looks into a neighbourhood rather than at a single word.
 #
-# But why does it end, when the clock goes on? Only special matrices $W_Q$ and $W_K$, like those that we built by hand, treat all places alike. Training only needs some that do well at the places of its sentences, and few sentences go past the eighteenth.
+# But why does it end, when the clock goes on? By hand we chose a matrix that treats all places alike, because a shift by one is the same rotation everywhere. Nobody asks training for that. Any matrices will do that serve the places of its sentences, and the later a place is, the fewer sentences reach it. (Likely, but untested.)
 
 # %% [markdown]
 # ## Could the model learn its own clock?
@@ -291,7 +291,7 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # *Compare the first two rows: all hands have moved, but no angle between the query's hand (blue) and the key's (black) has, and so the score is the same; in the third row the key is further away.* (In a running notebook: move the query, then the key.)
 #
-# In code, the first number of a pair is how high the tip is, and the second how far to the right (the other way round than in the sines).
+# In code a pair is (up, right), where the pairs of the sines were (right, up). The order does not matter, if queries and keys agree.
 
 
 # %%
@@ -341,7 +341,7 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 # %% [markdown]
 # *A circle is a training, and the numbers are means: on familiar lengths (hollow) all four kinds of positions are close together, and on longer sentences (filled) rotary positions and the bias keep most.*
 #
-# The sines lose a good part on longer sentences: the clock goes on, but a head such as the one above has not learned to read it there. Rotary positions and the bias tell a head distances, and nearly all distances in a longer sentence are familiar. That is a likely reason for their lead, though not all of it, because they lose something, too ([evidence 7.1 and 7.4](evidence/07_positions.ipynb)).
+# On longer sentences sines do little better than learned vectors, some of whose rows are still random. So the authors' hope is not fulfilled here: the clock goes on, but nobody has taught the heads to read it there. Rotary positions and the bias lead. They tell a head distances, and nearly all distances in a longer sentence are familiar. That is a likely reason for their lead. They, too, lose something ([evidence 7.1 and 7.4](evidence/07_positions.ipynb)).
 #
 # And who bit whom? The words cannot say, and attention did not ask. The clocks say it.
 
@@ -362,7 +362,7 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 # A turn takes $2\pi$ positions, and $\pi$ is nearly $22/7$. So seven turns take nearly $7 \cdot 2 \cdot 22/7 = 44$ positions. Hand 1 turns by a tenth of that, 252 degrees, so it points elsewhere altogether. Hands 2 and 3 have moved by 25 degrees and less.
 # </details>
 #
-# **2. In code.** With rotary positions, too, a head can look back. You are given a query, before `rotate` has turned it. Which key must the word `back` places before it have, also before it is turned, so that afterwards the two are equal?
+# **2. In code.** With rotary positions, too, a head can look back. You are given a query, before `rotate` has turned it. Another word stands `back` places before it. Which key must that word have, before `rotate` turns it, so that the turned key equals the turned query?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.positions import check_key_for

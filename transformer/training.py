@@ -17,7 +17,7 @@
 # |---|---|---|---|---|
 # | loss per word | 0.005 | 0.042 | 1.4 | 4.3 |
 #
-# Which one would you take home? I hope that you did not take A, for it cannot write a single sentence. C writes faultless German about something else. Only B translates, and a loss alone does not tell you so.
+# Which one would you take home? I hope that you did not take A, for it cannot write a single sentence. C writes faultless German about something else. Only B translates, and nothing in the table says so.
 #
 # What can you trust, then? You will build B in a dozen lines, break it into A and C, and collect tests that tell them apart. Then you train a translator of your own.
 
@@ -86,7 +86,7 @@
 # views.shift(held_out[2][1].split(), gloss(held_out[2][1]).split())
 
 # %% [markdown]
-# *Each lower word is a question. For example, follow the blue lines: having read everything up to "wäscht", which word comes next?*
+# *Each column is a question, answered below. Follow the blue lines: having read everything up to "wäscht", which word comes next?*
 #
 # An answer costs minus the logarithm of the probability that the model gave to the right word. Say that four right words had the probabilities 1, ½, 1 and ¼. Sure and right costs nothing, ½ costs 0.69, and ¼ costs 1.39. The mean, 0.52, is the loss, and its unit is called *nat*. The padding of short sentences ([chapter 10](10_data.ipynb)) is no question, so the mean leaves it out.
 
@@ -147,7 +147,7 @@
 #     print(f"{name}: loss {losses[0][1]:.1f}, after 100 updates {losses[-1][1]:.2f}")
 
 # %% [markdown]
-# No error at all. The mistaken loop only never learns (6.63 is another draw from the sixteen). A whole corpus would have cost you an evening to see this.
+# No error at all. The mistaken loop just never learns. On a whole corpus you might blame the data or the rate. Sixteen sentences leave no doubt.
 #
 # Look at the first loss, too. A blind guess among $V$ words costs $\ln V$, here 4.3. Ours is more. One matrix both embeds the words and scores them ([chapter 6](06_embeddings.ipynb)), so an untrained model bets on the word that it has just read. Here no word follows itself, and the bet is lost. If you forget to shift the target, it is won, and the first loss is far *below* $\ln V$.
 #
@@ -373,7 +373,7 @@
 # %% [markdown]
 # The fourth line is our favourite. *Singten* is no German: it is the regular past of an irregular verb, what a child says before it has heard *sangen* often enough. For a while the model wavered, and from update 2800 on it always said *sangen*. Of 1,000 test sentences 80% are right to the letter ([evidence 14.5](evidence/14_training.ipynb)). Take this one home: its sources inform it, and we have read what it writes.
 #
-# ## A fourth accident: the parts of a batch
+# ## One more accident: the parts of a batch
 #
 # The paper's batches, of 25,000 tokens a side, are too large for many memories. So you cut a batch into parts, and let their gradients add up before you take the step: **gradient accumulation**. Say that one part has two words, which cost 3 each, and the other has eight, which cost 1 each. The mean of all ten is 1.4. But the mean of both parts' means is (3 + 1)/2 = 2, because two words have been given half the say. So *sum* the losses, and divide by the words of *all* parts:
 
@@ -428,6 +428,7 @@ def accumulate(model: nn.Module, batches: list[Batch], epsilon_ls: float) -> flo
 # | the loss does not move | overfit sixteen sentences | give the optimizer *this* model's weights |
 # | the loss is better than you can explain | change a later word: do earlier scores move? | put the causal mask back |
 # | the outputs are fluent and wrong | give it strange sources: does the loss rise? | read ten training pairs by eye |
+# | parts of a batch learn otherwise than the whole | compare the gradients | divide by the words of all parts |
 #
 # [Chapter 27](27_diagnosis.ipynb) has a dozen more.
 #
