@@ -11,7 +11,7 @@
 #
 # *Figures 3 to 5 of the paper. Reading takes about 20 minutes, running a minute.*
 #
-# Two English sentences differ in one word. In both of them the cat owns the ball, and German has to say so: "its" becomes *ihren* if the owner's noun is feminine, as the cat's is, and *seinen* if it is masculine or neuter, as those of a garden and a house are. Here is what the model that ships with this book makes of them:
+# Two English sentences differ in one word. In both of them the cat owns the ball, and German has to say so: "its" becomes *ihren* if the owner's noun is feminine, as the cat's is, and *seinen* if it is masculine or neuter, as a garden's and a house's are. Here is what the model that ships with this book makes of them:
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -66,7 +66,7 @@ from transformer.models.recording import Change
 #         print(f"layer {layer}, {sentence}:", *[f"{weight:.2f}" for weight in heads])
 
 # %% [markdown]
-# One head lets go of the cat: the third of the first layer, in code head 2. (What shifts in the second layer is its echo: there the vectors already differ.) Here is the whole look of this head:
+# One head lets go of the cat: the third of the first layer, in code head 2. (In the second layer something shifts, too, but there the vectors already differ.) Here is the whole look of this head:
 
 # %% tags=["active-ipynb"]
 # maps = attention_maps(model, tokenizer, list(zip([garden, house], german)))
@@ -109,7 +109,7 @@ from transformer.models.recording import Change
 #
 # So why does "its" fall for the house, and not for the garden? In the first layer a vector holds a word and its place, and knows nothing yet of the sentence. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is. The cat's score is the same in both sentences.
 #
-# That makes a bold prediction. Put *any* noun in the place of the house: where the noun is scored higher than the cat, the German will be wrong, and where the cat is scored higher, it will be right. We try all 159 masculine or neuter nouns that are a single token, so that each word keeps its place. (Some of the sentences are silly. Grammar does not mind.)
+# Suppose that the noun with the higher score gives its gender to the German. That is a bold prediction. Put *any* noun in the place of the house: where the noun is scored higher than the cat, the German will be wrong, and where the cat is scored higher, it will be right. We try all 159 masculine or neuter nouns that are a single token, so that each word keeps its place. (Some of the sentences are silly. Grammar does not mind.)
 
 # %% tags=["active-ipynb"]
 # from transformer.models.gold import one_token_nouns
@@ -138,7 +138,7 @@ from transformer.models.recording import Change
 # %% [markdown]
 # *Each mark is a noun, and its colour the German that came out: right of zero all are wrong, as predicted; left of zero the dots are right, and the crosses are wrong although the cat is scored higher.*
 #
-# One half of the prediction holds without exception. In the other half some nouns miss, all of them close to zero. There the noun may have a helper: the ball is masculine, too, and "its" looks at it a little (exercise 2).
+# One half of the prediction holds without exception. In the other half 20 of 79 nouns miss, all of them close to zero: a small lead of the cat is not enough. There the noun may have a helper. The ball is masculine, too, and "its" looks at it a little (exercise 2).
 #
 # But are the scores the *cause*? Then we can decide every sentence by setting one number. We put the noun's score one below the cat's, and then one above:
 
@@ -158,7 +158,7 @@ from transformer.models.recording import Change
 #         print(f"{by:+}: {its_right().sum()} of {len(nouns)} right")
 
 # %% [markdown]
-# With the cat ahead every sentence is right, with the noun ahead every one is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. A likely reason, untested, is that in the training sentences houses do own things, as in *A house that lost the gate needs its door* ([evidence 19.1](evidence/19_visualization.ipynb)).
+# With the cat ahead by one every sentence is right, with the noun ahead by one every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. In the training sentences houses do own things, as in *A house that lost the gate needs its door* ([evidence 19.1](evidence/19_visualization.ipynb)). That is a likely reason, untested.
 #
 # ## Which heads matter? Silence them one by one
 #
@@ -263,7 +263,7 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 # %% [markdown]
 # *Above, one head of the decoder's second layer: nearly every German word looks at the English word that it translates. Below, the four heads of that layer at the moment when they write "ihren": each of them looks at "its".*
 #
-# Yet when we silenced any of these four heads, nothing happened. Are they not used? There is a gentler question. Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run it again as it is, on its way to *seinen*, and paste the kept numbers in. If the word changes, these numbers carried the owner. This is **activation patching**.
+# Yet when we silenced any of these four heads, nothing happened. Are they not used? We can ask in another way, without taking anything out. Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run it again as it is, on its way to *seinen*, and paste the kept numbers in. If the word changes, these numbers carried the owner. This is **activation patching**.
 
 
 # %%
@@ -328,7 +328,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # views.circuit_diagram()
 
 # %% [markdown]
-# *Follow the arrows: in the encoder the owner head brings the cat's gender to "its", and the noun head the ball's; four heads of the cross-attention carry both to the decoder, where the word is put together.*
+# *Follow the arrows: in the encoder the owner head brings the cat's gender to "its", and the noun head the ball's; four heads of the cross-attention look at "its" when the decoder puts the word together. (Pasting showed that they carry the owner; for the ending, and for the feed-forward networks, which are not drawn, we did not test it.)*
 #
 # And the house? There the owner head's arrow begins at the house, because the house is scored higher than the cat. All other parts do their work as always, and write *seinen*. Nobody built these parts. In training there were pairs of sentences and a loss.
 #
