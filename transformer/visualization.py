@@ -109,7 +109,7 @@ from transformer.models.recording import Change
 #
 # So why does "its" fall for the house, and not for the garden? In the first layer a vector holds a word and its place, and knows nothing yet of the sentence. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is. The cat's score is the same in both sentences.
 #
-# Suppose that the noun with the higher score gives its gender to the German. That is a bold prediction. Put *any* noun in the place of the house: where the noun is scored higher than the cat, the German will be wrong, and where the cat is scored higher, it will be right. We try all 159 masculine or neuter nouns that are a single token, so that each word keeps its place. (Some of the sentences are silly. Grammar does not mind.)
+# Suppose that the noun with the higher score decides the gender. Put *any* noun in the place of the house: where the noun is scored higher than the cat, the German will be wrong, and where the cat is scored higher, it will be right. We try all 159 masculine or neuter nouns that are a single token, so that each word keeps its place. (Some of the sentences are silly. Grammar does not mind.)
 
 # %% tags=["active-ipynb"]
 # from transformer.models.gold import one_token_nouns
@@ -138,7 +138,7 @@ from transformer.models.recording import Change
 # %% [markdown]
 # *Each mark is a noun, and its colour the German that came out: right of zero all are wrong, as predicted; left of zero the dots are right, and the crosses are wrong although the cat is scored higher.*
 #
-# One half of the prediction holds without exception. In the other half 20 of 79 nouns miss, all of them close to zero: a small lead of the cat is not enough. There the noun may have a helper. The ball is masculine, too, and "its" looks at it a little (exercise 2).
+# One half of the prediction holds without exception. In the other half 20 of 79 nouns miss, all of them close to zero. There the noun may have a helper. The ball is masculine, too, and "its" looks at it a little (exercise 2).
 #
 # But are the scores the *cause*? Then we can decide every sentence by setting one number. We put the noun's score one below the cat's, and then one above:
 
@@ -263,7 +263,7 @@ def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
 # %% [markdown]
 # *Above, one head of the decoder's second layer: nearly every German word looks at the English word that it translates. Below, the four heads of that layer at the moment when they write "ihren": each of them looks at "its".*
 #
-# Yet when we silenced any of these four heads, nothing happened. Are they not used? We can ask in another way, without taking anything out. Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run it again as it is, on its way to *seinen*, and paste the kept numbers in. If the word changes, these numbers carried the owner. This is **activation patching**.
+# Yet when we silenced any of these four heads, nothing happened. Are they not used? Ask in another way. Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run it again as it is, on its way to *seinen*, and paste the kept numbers in. If the word changes, these numbers carried the owner. This is **activation patching**.
 
 
 # %%
