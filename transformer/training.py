@@ -60,6 +60,7 @@
 # )
 # from transformer.views.evidence import markdown_table
 #
+# threads = torch.get_num_threads()
 # torch.set_num_threads(1)  # on models this small, a second thread only waits
 
 # %% [markdown]
@@ -323,7 +324,7 @@
 # yours = Transformer(sizes)
 # question, log = "Why did the children sing?", []
 #
-# torch.set_num_threads(2)  # this model is large enough for two
+# torch.set_num_threads(threads)  # this model is large enough for more than one
 # numbers, unseen_numbers = in_tokens(tokenizer, learned), in_tokens(tokenizer, unseen)
 # settings = dict(updates=800, size=32, warmup=150, scale=0.7)
 # for update, _ in training(yours, *numbers, **settings):
