@@ -144,7 +144,7 @@ def test_most_of_what_is_there_twice_is_called():
         "training.train",
     }
     methods = {method for plain in forms() for _, method in calls_of(plain)}
-    assert methods >= {"forward", "encode", "decode", "embed"}
+    assert methods >= {"forward", "encode", "decode"}
 
 
 def test_a_call_that_does_not_fit_is_noticed():
