@@ -4,6 +4,7 @@ from importlib import import_module
 
 import pytest
 import torch
+from helpers import needs_newer_torch
 
 from transformer.bench.dispatch import dispatched
 from transformer.data import collate
@@ -82,6 +83,7 @@ def update_on_meta(scaler, clip, criterion, accumulate=1):
     return dispatched(lambda: update_weights(*parts))
 
 
+@needs_newer_torch
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 @pytest.mark.parametrize("clip", [None, 1.0])
 @pytest.mark.parametrize("criterion", [ChunkedLoss(), SmoothedLoss()])
@@ -94,6 +96,7 @@ def test_an_update_reads_nothing(fused_on_meta, precision, clip, criterion):
     assert found.kernels["_amp_update_scale_"] == (precision == "fp16")
 
 
+@needs_newer_torch
 def test_parts_of_a_batch_read_nothing(fused_on_meta):
     scaler = loss_scaler(torch.device("meta"), "fp32")
     one, three = (update_on_meta(scaler, 1.0, ChunkedLoss(), n) for n in (1, 3))

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from helpers import needs_newer_torch
 from test_training import (
     BRIEF,
     SMALL,
@@ -371,6 +372,7 @@ def test_packed_batches_are_moved_whole(encoded):  # noqa: F811
     assert moved.sources.longest == layout.longest
 
 
+@needs_newer_torch
 @pytest.mark.parametrize("criterion", [ChunkedLoss(), SmoothedLoss()])
 def test_a_compiled_update_is_one_graph_for_all_packs(encoded, criterion):  # noqa: F811
     """No break in it, and nothing compiled again after the first."""

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 import torch
+from helpers import needs_newer_torch
 from torch import nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
@@ -300,6 +301,7 @@ def tokens_of(found: list) -> list:
     return [best[0].tokens if hasattr(best[0], "tokens") else best for best in found]
 
 
+@needs_newer_torch
 def test_a_step_with_fixed_caches_is_one_graph(monkeypatch):
     """No break in it, and nothing compiled again."""
     backend = CompileCounterWithBackend("aot_eager")
