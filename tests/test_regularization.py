@@ -222,11 +222,12 @@ def test_nothing_is_below_the_entropy_of_the_targets(V, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_padding_alone_costs_nothing(epsilon):
-    """As the engine sums it: a NaN here would make all weights so."""
+    """The mean of nothing was NaN, and one such batch made all weights so."""
     x = torch.randn(2, 3, 4, requires_grad=True)
     E = torch.randn(7, 4, requires_grad=True)
     gold = torch.zeros(2, 3, dtype=torch.long)
     losses = [
+        label_smoothing_loss(x @ E.T, gold, epsilon),
         label_smoothing_loss(x @ E.T, gold, epsilon, reduction="sum"),
         projected.projected_loss(x, E, gold, epsilon),
     ]

@@ -232,7 +232,7 @@ def in_bytes(word: str) -> tuple:
 # %% [markdown]
 # *Read from top to bottom: each row is the word after one more merge, and on its left are the three most frequent words that voted for it.*
 #
-# So "un" comes from *und* ("and"), "ers" from *teachers*, and the first voter for "low" is *slowly*. Nobody voted for a flower; the words only counted their own letters. But then why does *flowers* keep its "flow", and *sunflowers* not? Because that piece begins with a space. It is what a *word* may begin with, and inside *sunflowers* there is no space. That is how a tokenizer can cut one word in two ways.
+# So "un" comes from *und* ("and"), "ers" from *teachers*, and the first voter for "low" is *slowly*. Each word voted with its own letters, and none with sunflowers in mind. But then why does *flowers* keep its "flow", and *sunflowers* not? Because that piece begins with a space. It is what a *word* may begin with, and inside *sunflowers* there is no space. That is how a tokenizer can cut one word in two ways.
 #
 # The cut is odd, but it lost no letter. Whether a model can make sense of such pieces is another question, and we keep it for the end.
 #
@@ -463,7 +463,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # print(*translate(everyday, its_tokenizer, [sentence]))
 
 # %% [markdown]
-# Its cut is almost as odd, and *Sonnenblumen* are sunflowers. So "fl" and "ow" need not mean anything by themselves, if only training shows the pieces together, beside a translation. Here four sentences were enough. Our model reads five numbers whose company it has never met. **The third suspect is guilty:** what a model can know was decided when somebody chose the sentences for its training.
+# Its cut is almost as odd, and *Sonnenblumen* are sunflowers. So an odd cut need not be fatal, if training has shown the pieces together, beside a translation. (That model is larger, too, and may have made something of "sun".) Our model reads five numbers whose company it has never met. **That leaves the third suspect:** what a model can know is decided when somebody chooses the sentences for its training.
 
 # %% [markdown]
 # ## What to keep
@@ -525,4 +525,4 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # Yes, a small one. A word that only the test has may get a token of its own, whose embedding is then never trained, so the model is likely to do *worse* on it than on known pieces. But the test's sentences get shorter than new text would be. The score may move either way. What it no longer tells you is how the model does on text that nobody has looked at.
 # </details>
 #
-# **Next.** Four sentences taught the everyday model its sunflowers, by moving its weights. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb) walks down a valley to find out.
+# **Next.** The everyday model learned its sunflowers when training moved its weights. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb) walks down a valley to find out.

@@ -357,7 +357,7 @@ class Transformer(nn.Module):
 # print(f"with one leak the loss is {losses['one leak']:.3f}")
 
 # %% [markdown]
-# This loss is above the floor, like an honest one. In so few updates the model has not found its leak, and when it does, the loss will only be a little too good. On German, where nobody knows the floor, you would be proud of that. So do not wait for the loss. Three rules must hold in *any* Transformer, trained or not, and you can test them without a look at its code.
+# This loss is above the floor, like an honest one. In so few updates the model has not found its leak. With five times as many its loss is 0.75, only a little too good. On German, where nobody knows the floor, you would be proud of that. So do not wait for the loss. Three rules must hold in *any* Transformer, trained or not, and you can test them without a look at its code.
 #
 # **1. No row may look ahead.** Change one token of the target, and see which rows of scores move. All models here are new and have learned nothing. Which squares will be filled?
 

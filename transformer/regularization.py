@@ -143,8 +143,10 @@ def label_smoothing_loss(
 ) -> Tensor:
     """Cross-entropy with smoothed targets (Section 5.4), over all tokens but padding.
 
-    logits: (..., V), gold: (...) ids -> a number, in nats.
+    logits: (..., V), gold: (...) ids -> a number, in nats; 0 where all is padding.
     """
+    if reduction == "mean" and (gold == pad_id).all():
+        reduction = "sum"  # the mean of nothing is no number
     return F.cross_entropy(
         logits.flatten(0, -2),  # all places in one row
         gold.flatten(),
