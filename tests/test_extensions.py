@@ -210,7 +210,7 @@ def classifier():
         def mean(self, source):
             real = (source != self.config.pad_id)[:, :, None]
             total = (self.encode(source) * real).sum(dim=1, keepdim=True)
-            return total / real.sum(dim=1, keepdim=True)
+            return total / real.sum(dim=1, keepdim=True).clamp(min=1)
 
         def forward(self, source):
             return self.output(self.mean(source))[:, 0, 1:]
@@ -330,6 +330,16 @@ def test_a_classifier(tokenizer, tmp_path):
     assert model(source).shape == (3, 2)
     alone = [model(torch.tensor([ids]))[0] for ids, _ in encoded[:3]]
     torch.testing.assert_close(model(source), torch.stack(alone))
+    assert model(torch.zeros(1, 3, dtype=torch.long)).isfinite().all()
+
+
+@pytest.mark.parametrize("label", [3, -1, "1"])
+def test_a_class_that_is_none(tokenizer, tmp_path, label):
+    encoded = [(ids, [1, 1]) for ids, _ in encode_pairs(tokenizer, PAIRS)]
+    encoded[1] = (encoded[1][0], [1, label])
+    told = rf"pair 2 \(index 1\) has the class {label!r}, .* are 0 to 2: correct"
+    with pytest.raises(ValueError, match=told):
+        trained(classifier(), tokenizer, tmp_path, encoded)
 
 
 def test_gaps_are_never_in_the_padding():

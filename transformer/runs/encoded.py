@@ -240,9 +240,14 @@ def fitting(encoded, config, part: str = "") -> list[int]:
     return found
 
 
-def check_sides_are_ids(encoded, part: str, pad_id: int | None) -> None:
+def check_sides_are_ids(
+    encoded, part: str, pad_id: int | None, outputs: int | None = None
+) -> None:
     """ValueError for texts, and, naming it, for the first pair that is not two lists of ids, or
-    whose target has padding, of which nothing is learned."""
+    whose target has padding, of which nothing is learned, or an id without an output.
+
+    outputs: what the model tells apart, where that is not its vocabulary, as in a classifier
+    """
     for index, pair in enumerate(encoded if isinstance(encoded, list) else ()):
         source, target = pair
         if isinstance(source, str) or isinstance(target, str):
@@ -261,20 +266,34 @@ def check_sides_are_ids(encoded, part: str, pad_id: int | None) -> None:
                 "which is padding, so nothing is learned of it: count classes from "
                 f"{pad_id + 1} on"
             )
+        if outputs is None:
+            continue
+        for id in target[1:]:
+            if isinstance(id, str) or not 0 <= id < outputs:
+                raise ValueError(
+                    f"the target of {part}sentence pair {nth(index)} has the class {id!r}, and "
+                    f"the model's outputs are 0 to {outputs - 1}: correct the class, or "
+                    "build the model with more of them"
+                )
 
 
 def check_pairs(
-    encoded, config, part: str = "", lines: np.ndarray | None = None
+    encoded,
+    config,
+    part: str = "",
+    lines: np.ndarray | None = None,
+    outputs: int | None = None,
 ) -> None:
     """ValueError where there is no pair, or, naming it, where one is too long for the model or has
     nothing to learn.
 
     part: "training " or another word for the sentence. lines: where each
     stands in its file, by which it is named; otherwise by its place here.
+    outputs: as in `check_sides_are_ids`.
     """
     if not len(encoded):
         raise ValueError(f"no {part}sentence pairs to train on")
-    check_sides_are_ids(encoded, part, getattr(config, "pad_id", None))
+    check_sides_are_ids(encoded, part, getattr(config, "pad_id", None), outputs)
     called = nth if lines is None else lines.item
     for start in range(0, len(encoded), 100_000):
         rows = range(start, min(start + 100_000, len(encoded)))
@@ -285,8 +304,8 @@ def check_pairs(
         if (target < 2).any():
             number = start + int((target < 2).argmax())
             raise ValueError(
-                f"{part}sentence pair {called(number)} has no token to learn: a target ends "
-                "with the end mark, after the begin mark"
+                f"{part}sentence pair {called(number)} has no token to learn: a target is "
+                "bos_id and then what is learned, a sentence with its end mark or a class"
             )
         number = int((longest > config.max_positions).argmax())
         if longest[number] > config.max_positions:

@@ -203,6 +203,12 @@ def share(
     return batches
 
 
+def own_outputs(model: nn.Module) -> int | None:
+    """How many entries a model's output has where it is not one for each id of the vocabulary."""
+    entries = getattr(getattr(model, "output", None), "out_features", None)
+    return None if entries == getattr(model.config, "vocab_size", None) else entries
+
+
 def extended(config: training.TrainingConfig) -> TrainingConfig:
     """Settings of the plain loop, as those of this one."""
     if isinstance(config, TrainingConfig):
@@ -231,7 +237,7 @@ class Trainer:
         optimizer: Callable | None = None,
         callbacks: Sequence[Callable] = (),
     ):
-        check_pairs(encoded, model.config)
+        check_pairs(encoded, model.config, outputs=own_outputs(model))
         check_share(config.accumulate)
         check_functions(validate, callbacks)
         self.model = model
