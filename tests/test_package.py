@@ -110,6 +110,16 @@ def test_help_needs_no_torch(arguments):
     assert python(show)[0].split()[-2:] == ["False", "False"]
 
 
+def test_models_are_imported_without_a_compiler():
+    """torch's takes longer to import than torch itself."""
+    show = """
+        import sys
+        from transformer import load, train, translate
+        print("torch" in sys.modules, "torch._dynamo" in sys.modules)
+    """
+    assert python(show)[0].split()[-2:] == ["True", "False"]
+
+
 def needed_experiments():
     """Files of experiments that notebooks and commands import, by whatever way."""
     graph = grimp.build_graph("transformer", cache_dir=None)

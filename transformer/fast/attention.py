@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -25,6 +24,8 @@ from transformer.fast.documents import DocumentMask, document_attention
 # batch, and its gradients with a mask can be NaN (pytorch issue 196678).
 BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 SHORT = 256  # keys
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+EMPTY_ROWS_ARE_ZERO = VERSION >= (2, 5)  # in torch's kernel; before, they were NaN
 
 
 def scaled_dot_product(q: Tensor, k: Tensor) -> Tensor:
@@ -166,28 +167,14 @@ def kernel_attention(
 
 def kernel(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """`F.scaled_dot_product_attention`, with zeros for rows in which mask allows nothing."""
-    if mask is None or empty_rows_are_zero():
+    if mask is None or EMPTY_ROWS_ARE_ZERO:
         return F.scaled_dot_product_attention(q, k, v, mask)
     some = mask.any(dim=-1, keepdim=True)
     return F.scaled_dot_product_attention(q, k, v, mask | ~some).masked_fill(~some, 0.0)
 
 
-@torch.compiler.assume_constant_result
 def matmuls_are_medium() -> bool:
-    """Whether torch's switch for fp32 products stands at "medium"."""
+    """Whether torch's switch for fp32 products stands at "medium"; not asked in a graph."""
+    if torch.compiler.is_compiling():
+        return False
     return torch.get_float32_matmul_precision() == "medium"
-
-
-@torch.compiler.assume_constant_result
-def empty_rows_are_zero() -> bool:
-    """True where torch's kernel gives zeros for a row without any key; before torch 2.5
-    it gave NaN."""
-    return tried_without_keys()
-
-
-@cache
-def tried_without_keys() -> bool:
-    """`empty_rows_are_zero`, tried once."""
-    x = torch.ones(1, 1, 1, 1)
-    nothing = torch.zeros(1, 1, dtype=torch.bool)
-    return bool((F.scaled_dot_product_attention(x, x, x, nothing) == 0).all())
