@@ -32,9 +32,10 @@ ENVIRONMENT = $(2) -m venv $(1) || { \
 	echo "$(2) could not make a virtual environment. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 INSTALL = $(1)/bin/python -m pip install --quiet --no-compile
 endif
-# test processes side by side; each computes with one thread
+# test processes side by side; each computes with one thread, and keeps what it has compiled for the next; the tests
+# start nbval themselves, for each notebook
 JOBS ?= 2
-PYTEST = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -p no:nbval -q -n $(JOBS) --dist worksteal
 
 help:  ## what there is
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

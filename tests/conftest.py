@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 os.environ.setdefault("MPLBACKEND", "Agg")
+# jsonschema checks web addresses by it where it is there: seconds to import, asked by nobody here
+sys.modules["rfc3987_syntax"] = None
 
 
 def pytest_addoption(parser):

@@ -29,9 +29,11 @@ CHOSEN = [
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A folder with the package as a wheel installs it, without the checkout around it; beside it
-    empty settings for pytest."""
+    empty settings for pytest, and a module that nbval would spend seconds to import (see conftest)."""
     folder = tmp_path_factory.mktemp("installed")
     (folder / "pytest.ini").touch()
+    (folder / "site").mkdir()
+    (folder / "site" / "rfc3987_syntax.py").write_text("raise ImportError")
     wheel = next(WheelBuilder(str(pairs.ROOT)).build(directory=str(folder)))
     zipfile.ZipFile(wheel).extractall(folder / "site")
     compileall.compile_dir(folder / "site", quiet=1)
