@@ -113,7 +113,14 @@ class Experiment:
         self.target_file = self.target_file and Path(self.target_file)
 
     def log(self) -> list[dict]:
-        """What the run has logged, a dict of figures a validation; none before the first."""
+        """What the run has logged, a dict of figures a validation; none before the first.
+
+        update, epoch and tokens (of targets) so far; rate: the learning rate; seconds so far;
+        tokens_per_second; utilisation: the share of the machine's speed in products of
+        matrices; skipped: updates left out, since their gradients were no numbers; loss: of
+        training, in nats a token, since the row before; norm: of the gradients, the mean;
+        validation_loss; bleu: of greedy translations of validation_pairs sentences.
+        """
         return read_log(self.folder)
 
     def begin_with(self, known: dict) -> None:

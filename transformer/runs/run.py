@@ -285,6 +285,7 @@ def announce(e: Experiment, model, tokenizer: Tokenizer, encoded) -> None:
         )
     epochs = epochs_of(e, encoded)
     plan = f"plan: {e.training.updates:,} updates, {epochs:,.1f} epochs"
+    plan += f", validation every {e.training.validate_every:,}"
     if world_size() > 1:
         batches = e.training.accumulate
         plan += f"; {batches} batches an update, over {world_size()} processes"
