@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from transformer.doctor.museum import EXHIBITS, HEALTHY, division, patient
 from transformer.doctor.museum.losses import right_loss
 from transformer.doctor.museum.small import Small
 from transformer.doctor.report import ORGANS, Finding, Report
+from transformer.doctor.sines import sines
 from transformer.doctor.subject import subject_of
 from transformer.experiments.checkup import found, summary
 from transformer.views.checkup import checkup_page
@@ -40,6 +42,43 @@ def verdict(organ, seed=0, **given):
     model.eval()
     subject = subject_of(model, (0, 1, 2), **given)
     return examination.examined(subject, organ, check, seed).verdict
+
+
+# Sines
+
+
+def table_of(frequencies, joined=False):
+    """Sines and cosines (1, 50, 2 frequencies) in turn, or sines first."""
+    angles = torch.arange(50)[:, None] * torch.tensor(frequencies)
+    both = [angles.sin(), angles.cos()]
+    table = torch.cat(both, dim=1) if joined else torch.stack(both, dim=2).flatten(1)
+    return table[None]
+
+
+def told_of(table):
+    """What the check of sines says of a model that keeps a table, as a plain attribute."""
+    model = nn.Module()
+    model.kept = table
+    return sines(SimpleNamespace(model=model)).verdict
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("steps", [8, 7])
+def test_sines_of_the_paper_and_of_its_authors_program(steps, joined):
+    right = [10_000 ** -(i / steps) for i in range(8)]
+    assert told_of(table_of(right, joined)) == "healthy"
+    assert told_of(table_of(right, joined).half()) == "healthy"
+
+
+@pytest.mark.parametrize("power", [2.0, 0.5])
+def test_sines_of_other_wavelengths_are_seen(power):
+    """An exponent counted twice is a mistake of public code; order is told all the same."""
+    wrong = [10_000 ** -(power * i / 8) for i in range(8)]
+    assert told_of(table_of(wrong)) == "look"
+
+
+def test_learned_positions_are_no_sines():
+    assert told_of(torch.randn(1, 50, 16)) == "not examined"
 
 
 # The museum
@@ -338,7 +377,7 @@ def test_the_command(mine, monkeypatch, capsys, tmp_path):
     status = run(monkeypatch, f"{mine}:build_model", "--loss", "loss", *quick)
     out = capsys.readouterr().out
     assert status == 0, out
-    assert "nothing was found in 16 checks" in out
+    assert "nothing was found in 17 checks" in out
     files = "--html", tmp_path / "a.html", "--json", tmp_path / "a.json"
     assert run(monkeypatch, f"{mine.name}:broken", *quick, *files) == 1
     assert "broken        future" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from torch import nn
 from transformer.doctor import leaks, learning, losses, plumbing
 from transformer.doctor.paper import paper
 from transformer.doctor.report import Finding, Report
+from transformer.doctor.sines import sines
 from transformer.doctor.subject import Subject, subject_of, unharmed
 
 CHECKS = {
@@ -22,6 +23,7 @@ CHECKS = {
     "neighbours": leaks.neighbours,
     "source": leaks.source,
     "order": leaks.order,
+    "sines": sines,
     "modes": plumbing.modes,
     "empty": plumbing.empty,
     "half": plumbing.half,

@@ -43,6 +43,11 @@ ORGANS = {
         "added, or all words get the same one.",
         "07 Positions",
     ),
+    "sines": (
+        "A table of sines with other wavelengths. Order is still told, and so nothing "
+        "fails; but the places are not the paper's, and its weights would not fit.",
+        "07 Positions",
+    ),
     "start": (
         "A new model should guess, which costs ln V. One that costs much more is sure "
         "of wrong answers: its embeddings or its last matrix begin too large.",
