@@ -145,7 +145,7 @@ PICTURES = {
     "masks": lambda: views.masks(
         {"padding": (EYE, EYE[0] > 0), "causal": (EYE, EYE > 0)}, WORDS
     ),
-    "splitting_heads": views.splitting_heads,
+    "splitting_heads": lambda: views.splitting_heads(WORDS),
     "look_ups": lambda: views.look_ups(
         {"one head": EYE}, torch.tensor([[0, 1], [2, 3], [1, 0], [3, 2]])
     ),

@@ -17,10 +17,10 @@ from transformer.views.style import (
     IDEAS,
     INK,
     LIGHT,
+    PALE,
     WARNING,
     canvas,
     panels,
-    weights_map,
     without_frame,
 )
 
@@ -79,48 +79,72 @@ def masks(tables, words):
 
 FORBIDDEN = "#dcdce2"
 ROWS = {"queries": 8.1, "keys": 6.3, "values": 4.5, "attention": 2.85, "joined": 1.2}
-FIRST, PITCH, WIDE, HIGH = 5.0, 1.25, 0.86, 1.2  # of the columns and their strips
+CUT, FIRST, PITCH, WIDE, HIGH = 4.3, 7.1, 1.25, 0.86, 1.2  # matrices, columns, strips
+FOLLOWED = 3  # the head whose strips are dark
 
 
-def splitting_heads(d_model=512, h=8):
-    """Three wide products, cut into h columns, attended to side by side, joined again."""
+def splitting_heads(words, d_model=512, h=8):
+    """Three wide matrices, cut into h strips, attended to side by side, joined again."""
     end = FIRST + PITCH * (h - 1) + WIDE
-    figure, ax = canvas((0, end + 4.6), (0, 9.7), 0.42)
-    small = {"size": 9, "color": GREY}
-    cells(ax, (0.1, ROWS["keys"] - 0.8), (2.2, 1.6), 4, [LIGHT])
-    ax.text(1.2, ROWS["keys"] + 1.0, "words", ha="center", weight="bold")
-    ax.text(1.2, ROWS["keys"] - 1.3, f"T × {d_model}", ha="center", **small)
-    for name, y in list(ROWS.items())[:3]:
-        start = (2.4, ROWS["keys"]), (2.9, ROWS["keys"])
-        arrow(ax, *start, (2.9, y), (FIRST - 0.3, y), colour=GREY)
-        ax.text(3.75, y + 0.2, f"$W_{name[0].upper()}$", ha="center")
-        ax.text(end + 0.4, y, name, va="center", weight="bold")
-    for i in range(h):
-        column(ax, FIRST + PITCH * i, i + 1, weights_map()(0.2 + 0.45 * i / (h - 1)))
-    blue = {"weight": "bold", "va": "center", "color": DARK["attention"]}
-    ax.text(end + 0.4, ROWS["attention"], "attention", **blue)
-    ax.text(FIRST - 1.9, ROWS["joined"], "joined", va="center", weight="bold")
-    arrow(ax, (end + 0.2, ROWS["joined"]), (end + 1.9, ROWS["joined"]), colour=GREY)
-    ax.text(end + 1.0, ROWS["joined"] + 0.2, "$W_O$", ha="center")
-    cells(ax, (end + 2.1, ROWS["joined"] - 0.6), (2.2, 1.2), 4, [LIGHT])
-    ax.text(end + 3.2, ROWS["joined"] + 0.8, "output", ha="center", weight="bold")
-    ax.text(FIRST, 0.1, f"each head: {d_model // h} of the {d_model} columns", **small)
+    figure, ax = canvas((-0.2, end + 4.3), (0, 9.9), 0.385)
+    shades = [BLUE if i + 1 == FOLLOWED else PALE["attention"] for i in range(h)]
+    cut_matrices(ax, words, d_model, shades)
+    for i, shade in enumerate(shades):
+        column(ax, FIRST + PITCH * i, i + 1, shade, len(words))
+    named = {"va": "center", "weight": "bold"}
+    for name in ("queries", "keys", "values"):
+        ax.text(end + 0.4, ROWS[name], name, **named)
+    blue = DARK["attention"]
+    ax.text(end + 0.4, ROWS["attention"], "attention", color=blue, **named)
+    y = ROWS["joined"]
+    ax.text(FIRST - 0.3, y, "joined", ha="right", **named)
+    arrow(ax, (end + 0.2, y), (end + 1.9, y), colour=GREY)
+    ax.text(end + 1.0, y + 0.2, "$W_O$", ha="center")
+    named_rows(ax, (end + 2.2, y - 0.8), (1.8, 1.6), words)
+    ax.text(end + 3.1, y + 1.05, "output", ha="center", **named)
     figure.alternative = (
-        "Words pass three matrices, which make queries, keys and values of width "
-        f"{d_model}; all three are cut into {h} strips of {d_model // h}; head 1 attends "
-        "with the first strip of each, head 2 with the second, and so on; the "
-        "results are joined and pass a last matrix."
+        f"Words, each {d_model} wide, pass three matrices of {d_model} columns, which are "
+        f"cut into {h} strips of {d_model // h}. Head {FOLLOWED} is dark: it attends with "
+        f"strip {FOLLOWED} of the queries, keys and values, and every other head with its "
+        "own; the results are joined and pass a last matrix."
     )
     return figure
 
 
-def column(ax, x, number, shade):
+def cut_matrices(ax, words, d_model, shades):
+    """The words, and the three matrices that they pass, each cut into strips."""
+    small = {"size": 9, "color": GREY, "ha": "center", "va": "top"}
+    middle, centre = ROWS["keys"], CUT + 0.85
+    named_rows(ax, (0.4, middle - 0.8), (1.8, 1.6), words)
+    ax.text(1.3, middle - 0.9, f"each {d_model} wide", **small)
+    for name in ("queries", "keys", "values"):
+        y = ROWS[name]
+        left = CUT - 0.25, y
+        arrow(ax, (2.4, middle), (2.9, middle), (2.9, y), left, colour=GREY)
+        cells(ax, (CUT, y - HIGH / 2), (1.7, HIGH), 1, shades)
+        ax.text(centre, y + HIGH / 2 + 0.12, f"$W_{name[0].upper()}$", ha="center")
+        arrow(ax, (CUT + 1.9, y), (FIRST - 0.25, y), colour=GREY)
+    strips = f"{len(shades)} strips of {d_model // len(shades)}"
+    ax.text(centre, ROWS["values"] - 0.8, f"{d_model} × {d_model},\n{strips}", **small)
+
+
+def named_rows(ax, corner, size, words):
+    """A row for each word, named inside it, the first on top."""
+    cells(ax, corner, size, len(words), [LIGHT])
+    (x, y), (wide, high) = corner, size
+    for i, word in enumerate(words):
+        place = y + high * (len(words) - i - 0.5) / len(words)
+        ax.text(x + wide / 2, place, word, ha="center", va="center", size=9, zorder=4)
+
+
+def column(ax, x, number, shade, rows):
     """A column: a head's strips of queries, keys and values, its attention, its result."""
     background(ax, (x - 0.05, 3.75), (WIDE + 0.1, 5.1))
     middle = x + WIDE / 2
-    ax.text(middle, 9.1, f"head {number}", ha="center", size=9)
+    weight = "bold" if number == FOLLOWED else "normal"
+    ax.text(middle, 9.1, f"head {number}", ha="center", size=9, weight=weight)
     for name in ("queries", "keys", "values", "joined"):
-        cells(ax, (x, ROWS[name] - HIGH / 2), (WIDE, HIGH), 4, [shade, shade])
+        cells(ax, (x, ROWS[name] - HIGH / 2), (WIDE, HIGH), rows, [shade, shade])
     y = ROWS["attention"]
     arrow(ax, (middle, 3.7), (middle, y + 0.33), colour=GREY, width=0.9)
     box(ax, (x, y - 0.3), (WIDE, 0.6), f"{number}", "attention")
@@ -146,6 +170,7 @@ def look_ups(tables, asked):
             without_frame(ax)
         axes[0, column].set_title(title, pad=16)
         axes[-1, column].set_xlabel("pair")
+    figure.text(0.01, 0.015, "blue: weight\ngrey: asked for", size=8.5, color=GREY)
     for ax, pair in zip(axes[:, 0], asked.tolist()):
         look = {"rotation": 0, "ha": "right", "va": "center"}
         first, second = (place + 1 for place in pair)
