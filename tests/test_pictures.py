@@ -159,6 +159,9 @@ PICTURES = {
     "sizes": lambda: views.sizes(
         {"norms": ([1, 1], [0.2]), "no norms": ([1, 30], [0.9])}
     ),
+    "way_back": lambda: views.way_back(
+        {"pre-norm": [0.3, 0.9, 1.0], "no lanes": [0.0, 0.1, 1.0]}
+    ),
     "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
     "race": lambda: views.race({"no norms": [2.3] * 20, "post-norm": [2.0] * 20}),
     "two_stacks": views.two_stacks,
