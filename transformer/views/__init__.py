@@ -37,6 +37,7 @@ HOMES = {
         "residual_stream",
         "sizes",
         "two_stacks",
+        "way_back",
     ],
     "model": [
         "dice",

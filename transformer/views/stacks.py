@@ -115,7 +115,7 @@ def norm_places():
 
 def layer_norm_bars(steps):
     """What LayerNorm makes of two vectors: {step: their rows}, one scale a step."""
-    names = ("x", "its twin,\n5x + 100")
+    names = ("x", "its twin,\n2x + 10")
     figure, axes = panels(7.6, 4.0, len(names), len(steps), sharey="col")
     said = []
     for column, (title, rows) in zip(axes.T, steps.items()):
@@ -240,9 +240,10 @@ def bets(probabilities, shares, tokens):
     return figure
 
 
-def sizes(growth):
+def sizes(growth, even=1 / 8):
     """What grows with the layers: {wiring: (typical size of the numbers on the lanes, from
-    the input on; mean largest weight of a token, from layer 1 on)}."""
+    the input on; mean largest weight of a token, from layer 1 on)}; even is the weight
+    where all tokens get the same."""
     figure, axes = panels(7.6, 2.9, columns=2)
     said = []
     for name, curves in growth.items():
@@ -258,14 +259,43 @@ def sizes(growth):
         )
     left, right = axes[0]
     left.set(yscale="log", ylim=(0.7, None), xlabel="after layer")
-    left.set_yticks([1, 10], ["1", "10"])
+    left.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
     left.minorticks_off()
     left.set_title("size of the numbers on the lanes")
     right.set(ylim=(0, 1.05), yticks=[0, 0.5, 1], xlabel="layer")
-    right.set_title("largest weight of a token")
+    right.set_title("largest weight of a token, on average")
+    right.axhline(even, color=GREY, lw=0.8, ls=DASHES, zorder=0)
+    look = {"size": 9.5, "ha": "left", "va": "top", "color": "#5c5c66"}
+    right.text(1, even - 0.02, "shared out evenly", **look)
     for ax in axes[0]:
         label_ends(ax)
     figure.alternative = f"Sizes and largest weights by layer. {' '.join(said)}"
+    return figure
+
+
+def way_back(cosines):
+    """How much of a gradient is recognised on its way down: {wiring: cosines with the
+    gradient at the top, from the input up to the top layer}."""
+    figure, axes = panels(7.2, 2.9)
+    ax, said, colours = axes[0, 0], [], iter(SERIES)
+    for name, values in cosines.items():
+        wrong = name.startswith("no ")
+        look = {"color": WARNING if wrong else next(colours), "lw": 2, "label": name}
+        ax.plot(values[::-1], "o-", ms=4, **look)
+        said.append(f"{name} {', '.join(f'{v:.2f}' for v in values[::-1])}")
+    top = max(map(len, cosines.values())) - 1
+    names = [f"layer {height}" for height in range(top, 0, -1)]
+    ax.set_xticks(
+        range(top + 1), [f"top:\n{names[0]}", *names[1:], "bottom:\nthe input"]
+    )
+    ax.set(yticks=[0, 0.5, 1], ylim=(-0.13, 1.05))
+    ax.set_yticks([0, 0.5, 1], ["0: nothing", "0.5", "1: all of it"])
+    ax.set_title("what is recognised of a gradient on its way down")
+    label_ends(ax)
+    figure.alternative = (
+        "Cosines with the gradient at the top, from the top layer down to the input: "
+        f"{'; '.join(said)}."
+    )
     return figure
 
 
@@ -418,6 +448,7 @@ def dependence(tables):
         rows = range(1, T + 1) if ax is axes[0, 0] else [""] * T
         weights_table(ax, 0.72 * table, rows, range(1, S + 1), numbers=False)
         ax.set_xlabel(name)
+        ax.set_title("input at place", size=10, pad=8)
         said.append(f"{name}: {int(table.sum())} of {T * S}")
     axes[0, 0].set_ylabel("output at place")
     figure.alternative = (
