@@ -21,11 +21,11 @@ BLUE = IDEAS["attention"]
 WIDEST = 58  # letters of a line
 # BLEU on newstest2014, English to German; FLOPs of training (ByteNet's were not given)
 TABLE_2 = {
-    "GNMT + RL": (24.6, 2.3e19),
-    "ConvS2S": (25.16, 9.6e18),
-    "MoE": (26.03, 2.0e19),
-    "GNMT + RL, ensemble": (26.30, 1.8e20),
-    "ConvS2S, ensemble": (26.36, 7.7e19),
+    "recurrent (GNMT)": (24.6, 2.3e19),
+    "convolutions (ConvS2S)": (25.16, 9.6e18),
+    "recurrent, with experts (MoE)": (26.03, 2.0e19),
+    "several GNMT together": (26.30, 1.8e20),
+    "several ConvS2S together": (26.36, 7.7e19),
     "Transformer, base": (27.3, 3.3e18),
     "Transformer, big": (28.4, 2.3e19),
 }
@@ -95,28 +95,33 @@ def progress(log):
     return figure
 
 
-def trainings(scores):
-    """A dot for every training: {row: ([validation BLEU, ...], [test BLEU, ...])}."""
+def trainings(scores, sides=("validation", "test")):
+    """A dot for every training: {row: a list of BLEU for each side}."""
     options = {"sharex": True, "sharey": True}
-    figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, columns=2, **options)
+    width = 7.6 if len(sides) > 1 else 5.6
+    figure, axes = panels(
+        width, 0.42 * len(scores) + 0.9, columns=len(sides), **options
+    )
     figure.get_layout_engine().set(wspace=0.14)
-    said = []
-    for ax, side, title in zip(axes[0], (0, 1), ("validation", "test")):
+    for ax, side, title in zip(axes[0], range(len(sides)), sides):
         for place, values in enumerate(row[side] for row in scores.values()):
             middle = mean(values)
             ax.plot(
                 values, [place] * len(values), "o", color=BLUE, alpha=0.55, mec="none"
             )
             ax.plot([middle] * 2, [place - 0.28, place + 0.28], color=INK, lw=1.6)
-        ax.set(title=title, xlabel="BLEU")
+        alone = {"title": "", "xlabel": f"BLEU on {title}"}
+        ax.set(**({"title": title, "xlabel": "BLEU"} if len(sides) > 1 else alone))
         ax.grid(axis="x")
         without_frame(ax)
     axes[0, 0].set_yticks(range(len(scores)), list(scores))
     axes[0, 0].set_ylim(len(scores) - 0.5, -0.5)
-    for name, (validation, test) in scores.items():
-        said.append(f"{name} {mean(validation):.1f} and {mean(test):.1f}")
+    said = [
+        f"{name} {' and '.join(f'{mean(values):.1f}' for values in row)}"
+        for name, row in scores.items()
+    ]
     figure.alternative = (
-        f"A dot for every training, a stroke for the mean. On validation and on test: "
+        f"A dot for every training, a stroke for the mean. On {' and on '.join(sides)}: "
         f"{'; '.join(said)}."
     )
     return figure
@@ -234,8 +239,10 @@ def leanings(leans, feminine, masculine):
         for kind, (nouns, offset) in kinds.items():
             places = {noun: (values[noun], y + offset) for noun in nouns}
             ax.plot(*zip(*places.values()), "o", color=colours[kind], ms=7, alpha=0.75)
-            named = {"duck", "cow", "moon"} | ({"elephant"} if y > 0 else set())
-            name_some(ax, places, named, colours[kind], 9 if offset > 0 else -9)
+            shift = 9 if offset > 0 else -9
+            name_some(ax, places, {"cow", "moon"}, colours[kind], shift)
+            aside = {} if y > 0 else {"aside": -3}
+            name_some(ax, places, {"elephant"}, colours[kind], shift, **aside)
             if y > 0:
                 place = max(places.values())
                 beside(ax, kind, place, (10, 0), color=colours[kind], weight="bold")
@@ -251,18 +258,49 @@ def leanings(leans, feminine, masculine):
     return figure
 
 
+def swaps(moved, owners, others):
+    """How far one changed word moves each leaning: {when: {word: [change, ...]}}.
+
+    The dot that another English owner has moved furthest is named: owners to others.
+    """
+    figure, axes = panels(7.6, 2.5, columns=len(moved), sharex=True, sharey=True)
+    words = list(next(iter(moved.values())))
+    said = []
+    for ax, (when, rows) in zip(axes[0], moved.items()):
+        for place, word in enumerate(words):
+            colour = SERIES[1] if word == words[-1] else GREY
+            ax.plot(rows[word], [place] * len(rows[word]), "o", color=colour, alpha=0.6)
+            low, high = min(rows[word]), max(rows[word])
+            said.append(f"{when}, {word}: {low:+.1f} to {high:+.1f}")
+        changes = rows[words[0]]
+        i = max(range(len(changes)), key=lambda i: abs(changes[i]))
+        name = f"{list(owners)[i]} → {list(others)[i]}"
+        beside(ax, name, (changes[i], 0), (-4, 11), color=GREY, size=9)
+        ax.axvline(0, color=INK, lw=1)
+        ax.set(title=f"{when} the lessons", ylim=(len(words) - 0.5, -1.1))
+        ax.set_xlabel("change of the leaning, in logits")
+        ax.tick_params(axis="y", length=0)
+        beside(ax, "← to seinen", (0, -0.85), (-5, 0), color=GREY, ha="right")
+        beside(ax, "to ihren →", (0, -0.85), (5, 0), color=GREY)
+    axes[0, 0].set_yticks(range(len(words)), [f"another\n{word}" for word in words])
+    figure.alternative = "; ".join(said) + "."
+    return figure
+
+
 def beside(ax, text, place, shift, **look):
     """A text beside a place, so many points away."""
     look = {"va": "center", **look}
     ax.annotate(text, place, shift, textcoords="offset points", **look)
 
 
-def name_some(ax, places, named, colour, shift):
-    """The names of some owners, above or below their dots, which get a ring."""
+def name_some(ax, places, named, colour, shift, aside=None):
+    """The names of some owners, above or below their dots, which get a ring; aside: from
+    where the name begins, so many points beside its dot."""
+    look = {"va": "bottom" if shift > 0 else "top", "color": colour}
+    look["ha"] = "center" if aside is None else "left"
     for noun in sorted(named & set(places)):
-        va = "bottom" if shift > 0 else "top"
         ax.plot(*places[noun], "o", ms=7, mfc="none", mec=INK, mew=1.6)
-        beside(ax, noun, places[noun], (0, shift), color=colour, ha="center", va=va)
+        beside(ax, noun, places[noun], (aside or 0, shift), **look)
 
 
 class Live:
