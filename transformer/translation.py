@@ -446,13 +446,9 @@ def leaning(model, tokenizer, english, german):
 #     lines = sorted([*feminine[::2].tolist(), *masculine[::2].tolist()])
 #     best = max(lines, key=lambda line: right(line, 0))  # the first of several
 #     return right(best, 1)
-#
-#
-# dots = [torch.tensor([before[n] for n in nouns]) for nouns in (feminine, masculine)]
-# right_elsewhere(*dots)
 # ```
 #
-# On the picture's own dots the chosen line is right for all 14 of its half, and for 9 of the other 12. The elephant crosses it, and flower and mouse miss it by a hundredth. So a shift carries over to other owners, but less well than our 25 of 26 looked.
+# Try it on the picture's own dots, `torch.tensor([before[noun] for noun in feminine])` and the same for `masculine`. The chosen line is right for all 14 of its half, and for 9 of the other 12. The elephant crosses it, and flower and mouse miss it by a hundredth. So a shift carries over to other owners, but less well than our 25 of 26 looked.
 # </details>
 #
 # **3. To try.** German has a third gender, neuter, with the article *Das* and the possessive *seinen*. *Pferd*, the horse, is neuter. *Der Pferd* and *Die Pferd* are wrong German. What should come out if the model goes by the gender of its horse, and what if it has only the habit after *Die*?
