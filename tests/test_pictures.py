@@ -137,9 +137,10 @@ PICTURES = {
         EYE, WORDS, EYE[0], EYE[1], read={"encoder": "Tom", "decoder": "his"}
     ),
     "pulls": lambda: views.pulls(EYE[:2, :2], -EYE[:2, :2], EYE[0, :2], WORDS[:2]),
-    "jobs": lambda: views.jobs({"reads": EYE, "writes": EYE}, {"cat": 1, "hat": 3}),
-    "next_steps": lambda: views.next_steps(
-        EYE[:, :2], EYE[:, 2:], {"der": ["dog"], "die": WORDS[:3]}, told="dog"
+    "coming_apart": lambda: views.coming_apart(
+        {("German", 0): EYE[:, :2]},
+        {("German", 0): 3},
+        {"der": ["dog"], "die": WORDS[:3]},
     ),
     "weights": lambda: views.weights({"own": EYE, "even": EYE * 0 + 0.25}, WORDS),
     "masks": lambda: views.masks(

@@ -11,7 +11,7 @@
 #
 # *Section 3.4 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
 #
-# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns. The computer chose their places: across and up are the two directions in which the rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
+# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns. The computer chose their places: across and up are the two directions in which these sixty rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -25,19 +25,12 @@
 
 # %% tags=["active-ipynb"]
 # import copy
+# import re
 #
 # import torch
-# import torch.nn.functional as F
 #
-# from transformer import Transformer, cache, load, translate, views
-# from transformer.teaching.nouns import (
-#     ARTICLES,
-#     MAP,
-#     OTHERS,
-#     gradients_by_job,
-#     pairs_with,
-#     two_directions,
-# )
+# from transformer import Transformer, TransformerConfig, cache, load, translate, views
+# from transformer.teaching.nouns import MAP, OTHERS
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small, a second thread only waits
@@ -45,24 +38,28 @@
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
 # E = model.embedding.weight.detach()  # a row for each word
+# nouns = [noun for heap in MAP.values() for noun in heap]  # sixty, in three lists
 #
 #
 # def row(word):
-#     return tokenizer.encode(word)[0]
+#     return tokenizer.encode(word)[0]  # each word used here is a single token
 #
 #
-# nouns = [noun for heap in MAP.values() for noun in heap]
-# rows = F.normalize(E[[row(noun) for noun in nouns]], dim=1)  # only directions count
-# across_and_up = two_directions(rows)
-# places = (rows - rows.mean(dim=0)) @ across_and_up.T
-# views.noun_map(places, MAP)
+# def flat(rows):
+#     """Places in the plane of the two directions in which some rows differ most."""
+#     rows = rows / rows.norm(dim=1, keepdim=True)  # only directions, no lengths
+#     rows = rows - rows.mean(dim=0)
+#     return rows @ torch.linalg.svd(rows, full_matrices=False).Vh[:2].T
+#
+#
+# views.noun_map(flat(E[[row(noun) for noun in nouns]]), MAP, ring="hat")
 
 # %% [markdown]
-# *There are three heaps: a king and a cheese share one, a cat and a dog do not, and the hat keeps away from all.*
+# *There are three heaps: a king and a cheese share one, a cat and a dog do not. The ringed hat is nearer than any other noun to the cross in the middle.*
 #
 # The heaps are the three genders of German. The nouns on the left are feminine in German, with the article *die*: a cat is *die Katze*. Those at the top are masculine, with *der*: a man is *der Mann*, and a cheese *der Käse*. Those at the bottom are neuter, with *das*: a house is *das Haus*. Only the colours are ours.
 #
-# Nobody told the translator of genders. It was shown pairs of sentences, and learned to write the second from the first. And English nouns have no gender. **How does German grammar get into the row of an English cat?** And what does the hat do out there, at the edge of its heap?
+# Nobody told the translator of genders. It was shown pairs of sentences, and learned to write the second from the first. And English nouns have no gender. **How does German grammar get into the row of an English cat?** And why is the hat, *der Hut*, outside its heap?
 
 # %% [markdown]
 # ## A word is a row
@@ -87,7 +84,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-# %%
 class Embedding(nn.Module):
     """Rows of a matrix E (V, d_model), times sqrt(d_model): (B, T) -> (B, T, d_model).
 
@@ -118,13 +114,13 @@ class Embedding(nn.Module):
 #
 # $$z = x E^\top$$
 #
-# Here the paper saves a matrix. The rows that $x$ is compared with are those of $E$ again. To use one matrix at both ends is called **tying** (Press and Wolf, 2017).
+# Here the paper saves a matrix. The rows that $x$ is compared with are those of $E$ again. To use one matrix at both ends is called **tying** (Press and Wolf, 2017). And the paper makes a second decision: both languages have one vocabulary, so the encoder and the decoder read from the same matrix, too.
 #
 # In our small vocabulary, let $x$ be $(1.5,\ 0.5)$. The logits are $3$ for the cat, $1$ for the dog and $2$ for the hat. Softmax makes probabilities of them, as it made weights of scores in chapter 4:
 #
 # $$p_i = \frac{e^{z_i}}{\sum_j e^{z_j}}$$
 #
-# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24.
+# Here $e^3 = 20.1$, $e^1 = 2.7$ and $e^2 = 7.4$, together 30.2. So the cat has the probability $20.1/30.2 = 0.67$, the dog has 0.09 and the hat 0.24. The cat's logit is larger than the hat's by 1, and its probability $e = 2.7$ times as large.
 
 
 # %%
@@ -157,13 +153,13 @@ class Projection(nn.Module):
 # assert torch.allclose(softmax(logits), logits.softmax(dim=0))  # torch's own
 
 # %% [markdown]
-# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. Which row will fit better?
+# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Here German puts the verb "lost" at the end, so next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. The cat is feminine, and so *ihren* is right. Which row will fit better?
 
 # %% tags=["active-ipynb"]
-# english = "The lady saw the cat that lost its ball."
-# german = "Die Dame sah die Katze, die"
-# source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
-# written = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
+# told = "The lady saw the cat that lost its ball."
+# so_far = "Die Dame sah die Katze, die"
+# source = torch.tensor([[*tokenizer.encode(told), tokenizer.eos_id]])
+# written = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(so_far)]])
 # with torch.no_grad(), cache(model) as seen:
 #     model(source, written)
 # x = seen["decoder.output"][0, -1]  # for the word after the last
@@ -175,30 +171,18 @@ class Projection(nn.Module):
 # views.one_matrix(E[ids], some, x, softmax(z)[ids], read=reading)
 
 # %% [markdown]
-# *Begin on the left: the encoder picks the row of "cat" and the decoder the row of die, and the x that comes out is compared with all rows of the same matrix; ihren fits best. (Drawn are seven of 3,500 rows, and ten of their 128 numbers.)*
+# *Begin on the left: among other words the encoder reads "cat" and the decoder die, each by its row. On the right the x that comes out is compared with all rows of the same matrix, and ihren fits best. Drawn are seven of 3,500 rows and ten of their 128 numbers.*
 #
-# So one matrix has three jobs: it **reads English**, it **reads German**, namely what has been written so far, and it **writes German**. Why should they share? The paper does not say. One matrix is smaller: three matrices instead of one would make the paper's base model more than half as large again. It may also translate better, but on our test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
-
-# %% [markdown]
-# ## How bold should a writer be?
-#
-# The right word is *ihren*: the cat is feminine, and the lady is, too. Yet *seinen* gets a fifth. A translator takes the likeliest words. A program that invents stories would then always tell the same story, so it draws its words by their probabilities ([chapter 21](21_language.ipynb)). How bold should it be? Before softmax, the logits are divided by a number, the **temperature**. Below 1 it moves them apart, and above 1 together. The word in front stays in front. How far?
-
-# %% tags=["active-ipynb"]
-# best = z.topk(4)
-# views.temperature([tokenizer.decode([i]) for i in best.indices.tolist()], best.values)
-
-# %% [markdown]
-# *Beside each word is its logit, and the bars are probabilities among these four words: follow the second bar from left to right, and the wrong word becomes a serious rival.* (In a running notebook: move the temperature.)
-#
-# Among four words the probabilities are larger than among 3,500. But at temperature 1 their ratio $0.76 / 0.24$ is the same as $0.61 / 0.19$ before, 3.2, because the sum drops out of a ratio: $p_i / p_j = e^{z_i - z_j}$. **If a logit grows by 1, its word's probability divided by any other word's becomes $e = 2.7$ times as large**, whatever else is in the vocabulary.
+# So one matrix has three jobs: it **reads English**, it **reads German**, namely what has been written so far, and it **writes German**. Why should they share? The paper does not say. One matrix is smaller: with three, the paper's base model would have about 103 million parameters instead of 65. It may also translate better, but on our test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## Why times the root of d?
 #
-# Reading and writing want rows of different sizes. **To write, the rows should be small.** The numbers of $x$ have about variance 1, because they come out of a LayerNorm ([chapter 3](03_stacks.ipynb)). A logit is a sum of $d_{model}$ products. If the numbers of $E$ had variance 1, too, then at a width of 512 a logit would be about $\sqrt{512} = 23$ in size. An untrained model would be sure, and of the wrong words: its loss would begin near 80 instead of 8 ([evidence 6.1](evidence/06_embeddings.ipynb)). So rows begin with variance $1/d_{model}$, and logits of about 1.
+# The paper gives no reason for the factor, and a very small model of ours did as well without it ([evidence 6.1](evidence/06_embeddings.ipynb)). A plausible reason is that reading and writing want rows of different sizes.
 #
-# **To be read, the rows should be larger.** The vectors that mark positions, which are added to them in [chapter 7](07_positions.ipynb), have numbers up to 1, and beside these a small row is faint. So $E$ stays small, and what goes in is multiplied by $\sqrt{d_{model}}$: in the picture, on the green arrows. The paper gives no reason for the factor. This is a plausible one, though in a very small model we found no gain from it.
+# **To write, the rows should be small.** The numbers of $x$ have about variance 1, because they come out of a LayerNorm ([chapter 3](03_stacks.ipynb)). Let the numbers of $E$ have variance 1, too, and let rows be 512 wide. A logit is then a sum of 512 products, and about $\sqrt{512} = 23$ in size. Take a vocabulary of 2,000 words. The largest of 2,000 such logits is by chance near 80, and the right word's is on average 0. So before any training the loss is near 80, where an even guess would cost $\ln 2000 = 7.6$. If the rows have variance $1/d_{model}$, logits are about 1 in size, and the loss begins at 8.
+#
+# **To be read, the rows should be larger.** They are added to vectors that mark positions ([chapter 7](07_positions.ipynb)), with numbers up to 1. Beside these a small row is faint. So $E$ stays small, and only what is read is multiplied by $\sqrt{d_{model}}$.
 
 # %% [markdown]
 # ## Writing pulls one row and pushes all others
@@ -216,68 +200,110 @@ class Projection(nn.Module):
 # Training steps *against* the gradient, so the hat's logit goes up and the others go down. And the rows? A logit is $x \cdot E_i$, so the row $E_i$ moves by $(q_i - p_i)\, x$, times the learning rate. **The row of the right word is pulled towards the vector that should have predicted it. Every other row is pushed away from that vector, by as much as its word was expected.** With a learning rate of 1, the rows move like this:
 
 # %% tags=["active-ipynb"]
-# x = torch.tensor([1.5, 0.5])
-# F.cross_entropy(Projection(tiny)(x), torch.tensor(2)).backward()  # the hat was right
-# rows, steps = tiny.weight.detach(), -tiny.weight.grad
-# views.pulls(rows, steps, x, ["cat", "dog", "hat"])
+# toy_x = torch.tensor([1.5, 0.5])
+# loss = F.cross_entropy(Projection(tiny)(toy_x), torch.tensor(2))  # the hat was right
+# loss.backward()
+# views.pulls(tiny.weight.detach(), -tiny.weight.grad, toy_x, ["cat", "dog", "hat"])
 
 # %% [markdown]
 # *Compare each arrow with x: the row of the hat, which was right, goes the way of x, and the other two go the opposite way, the cat furthest, because it was expected.*
 #
-# Now think of "cat" in our translator. The model writes German, so "cat" is never the right word, and at every prediction its row is pushed away a little. Can that have brought it to the feminine nouns? Hardly: "dog" and "house" are never right either, and are pushed away from the same vectors. A crowd that drifts together does not sort itself ([evidence 6.3](evidence/06_embeddings.ipynb)).
+# Now think of "cat" in our translator. The model writes German, so "cat" is never the right word, and its row is only pushed. Can pushes have brought the cat to the feminine nouns? Or was it the cat's other job, to be read? We can separate the two jobs: we give English a matrix of its own. Its rows are read and never written, so nothing pushes them.
 
 # %% [markdown]
 # ## Reading sorts the nouns
 #
-# The cat's other job is to be read, and what the encoder reads changes the German in many places. A cat that sleeps is *die Katze*, and a dog that sleeps *der Hund*. The cat loses *ihren Ball* and the dog *seinen Ball*. A row that does not tell the gender makes the decoder guess at each of these words. Every wrong guess sends a gradient back through decoder and encoder, down to the row that could have told.
-#
-# We can watch it. We make the translator forget one noun: its row goes to the middle of all nouns, where no heap is. Then we show it ten sentences with that noun, and ask how the next step of training would move the row, for its job of reading English. Where to?
+# A new translator shall learn from the beginning, with random rows. To learn within seconds it gets a small world: 600 sentences like "The cat has seen the dog." The trained translator writes the German. For comparison we make a German without gender, in which every article is *das*.
 
 # %% tags=["active-ipynb"]
-# means = {
-#     article: E[[row(noun) for noun in heap]].mean(dim=0)
-#     for article, heap in OTHERS.items()  # 185 nouns that are not on the map
+# torch.manual_seed(0)
+# english = []
+# for _ in range(10):
+#     seen_nouns = [nouns[i] for i in torch.randperm(60).tolist()]
+#     english += [f"The {a} has seen the {b}." for a, b in zip(nouns, seen_nouns)]
+# german = translate(model, tokenizer, english)
+# no_gender = [re.sub(r"\b(Der|Die|Das|der|die|das|den)\b", "das", s) for s in german]
+# for sentences in (english, german, no_gender):
+#     print(sentences[25])
+
+# %% [markdown]
+# The new model has the parts of this book's Transformer, which chapters 3 to 8 build, with one layer and rows of 32 numbers. We keep its English matrix at three moments.
+
+# %% tags=["active-ipynb"]
+# texts = " ".join(english + german + no_gender).replace(".", " .")
+# words = ["<pad>", "<start>", "<end>", *sorted(set(texts.split()))]
+#
+#
+# def ids_of(sentences):
+#     split = [s.replace(".", " .").split() for s in sentences]  # six tokens in each
+#     return torch.tensor([[words.index(word) for word in s] for s in split])
+#
+#
+# def learn(first, second, one_matrix=False):
+#     """Train a small translator; its source matrix after 0, 50 and 200 steps."""
+#     source = ids_of(first)
+#     target = F.pad(ids_of(second), (1, 0), value=1)  # 1 is <start>
+#     torch.manual_seed(2)  # of seeds 0 to 2 the middle one
+#     sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0)
+#     config = TransformerConfig(len(words), **sizes, tie_embeddings=one_matrix)
+#     small = Transformer(config)
+#     adam = torch.optim.Adam(small.parameters(), lr=0.005)
+#     kept = {}
+#     for step in range(201):
+#         if step in (0, 50, 200):
+#             kept[step] = small.embedding.weight.detach().clone()
+#         some = torch.randint(len(source), (64,))  # sentences of this step
+#         logits = small(source[some], target[some, :-1])
+#         loss = F.cross_entropy(logits.flatten(0, 1), target[some, 1:].flatten())
+#         adam.zero_grad()
+#         loss.backward()
+#         adam.step()
+#     return kept
+
+# %% [markdown]
+# Which of the two translators will sort its English nouns by German gender? To count, we ask of each noun whether the nearest other noun, in all 32 directions, has the same gender. By chance that holds for a third of them, about twenty. The random start below happens to have 27.
+
+# %% tags=["active-ipynb"]
+# genders = [article for article, heap in MAP.items() for _ in heap]
+#
+#
+# def sorted_nouns(rows):
+#     """How many nouns have a noun of their own gender nearest."""
+#     rows = F.normalize(rows, dim=1)
+#     nearest = (rows @ rows.T).fill_diagonal_(-1).argmax(dim=1).tolist()
+#     return sum(genders[i] == genders[j] for i, j in enumerate(nearest))
+#
+#
+# learned = {
+#     "German": learn(english, german),
+#     "German without gender": learn(english, no_gender),
 # }
-# middle = sum(means.values()) / 3
-#
-#
-# def next_step(noun):
-#     """How reading would move the row of a noun that has been forgotten."""
-#     forgetful = copy.deepcopy(model)
-#     forgetful.embedding.weight.data[row(noun)] = middle
-#     source, target = pairs_with(noun, tokenizer, count=10)
-#     gradients = gradients_by_job(forgetful, source, target, tokenizer.pad_id)
-#     return -gradients["reads English"][row(noun)]
-#
-#
-# steps = torch.stack([next_step(noun) for noun in nouns])
-# arrows = F.normalize(steps, dim=1) @ across_and_up.T
-# views.next_steps(places, arrows, MAP, told="house")
+# places, counts = {}, {}
+# for name, kept in learned.items():
+#     for step, matrix in kept.items():
+#         rows = matrix[[words.index(noun) for noun in nouns]]
+#         places[name, step], counts[name, step] = flat(rows), sorted_nouns(rows)
+# views.coming_apart(places, counts, MAP)
 
 # %% [markdown]
-# *Every arrow begins in the middle and has the colour of its noun's gender: it shows where the next step of training moves the row, and each bundle points to its own heap (pale), though the house is not so sure.*
+# *Every dot is an English noun, in the colour of its German gender. Above, the colours begin mixed and move into three regions, which still touch at step 200. Below, where German has no gender, they stay mixed.*
 #
-# And in all 128 directions?
-
-# %% tags=["active-ipynb"]
-# def heap_of(step):
-#     """The heap to which a step from the middle points best."""
-#     fits = {a: F.cosine_similarity(step, means[a] - middle, dim=0) for a in means}
-#     return max(fits, key=fits.get)
+# That is how gender gets into an English row. No English sentence tells it, and nothing pushed these rows. But a row that does not tell the gender makes the decoder guess at each article, and a wrong guess sends a gradient back through decoder and encoder, down to the row that could have told. Without the genders in German, the heaps do not form.
 #
-#
-# home = sum(heap_of(step) == ARTICLES[noun] for noun, step in zip(nouns, steps))
-# print(f"{home} of {len(nouns)} steps point to the noun's own heap")
-
-# %% [markdown]
-# All sixty point home. That is how gender reaches an English row. The English sentences carry no sign of it, but the German answers do, and their errors come back to the row. (What we have watched is a noun called back to a heap that exists, not how the heaps first came apart.)
+# Pushes do exist in the large translator, where one matrix serves all. But they do not tell nouns apart: at the first step of a training, they move the cat, the dog and the house in almost the same direction ([evidence 6.3](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## Turn a cat, and the grammar follows
 #
-# Does the decoder *use* the place of a row? Then we can turn a cat into a masculine animal. We add the mean row of *der* nouns to the row of "cat", and subtract the mean row of *die* nouns. Guess which words of the German will change.
+# Back to the large translator. Does its decoder *use* the place of a row? Then we can turn a cat into a masculine animal. We add the mean row of *der* nouns to the row of "cat", and subtract the mean row of *die* nouns. The means come from 185 other nouns, none of which is on the map. Guess which words of the German will change.
 
 # %% tags=["active-ipynb"]
+# means = {
+#     article: E[[row(noun) for noun in heap]].mean(dim=0)
+#     for article, heap in OTHERS.items()  # nouns that are not on the map
+# }
+#
+#
 # def turned(word, old, new):
 #     """The translator with another gender in the row of one word."""
 #     other = copy.deepcopy(model)
@@ -285,33 +311,26 @@ class Projection(nn.Module):
 #     return other
 #
 #
-# english = ["The old cat lost its ball.", "The man saw the cat."]
-# print("as it is:", *translate(model, tokenizer, english))
+# about_cats = ["The old cat lost its ball.", "The man saw the cat."]
+# print("as it is:", *translate(model, tokenizer, about_cats))
 # for new in ("der", "das"):
-#     print(f"as {new}:  ", *translate(turned("cat", "die", new), tokenizer, english))
+#     print(f"as {new}:  ", *translate(turned("cat", "die", new), tokenizer, about_cats))
 
 # %% [markdown]
-# *Der Katze* is wrong German, and wonderful: it is the same cat with another gender. The article changes (*die* becomes *der*, or *den* where the cat is seen), and so does the word for "its" (*ihren* becomes *seinen*). So the row holds "which animal" and "which gender" side by side, in different directions, and the decoder uses them apart.
+# *Der Katze* is wrong German, and wonderful: it is the same cat with another gender. The article changes: *die* becomes *der*, or *den* where the cat is seen. So does the word for "its": *ihren* becomes *seinen*. But *Katze* stays *Katze*. The shift changes which gender the decoder reads, and not which animal.
 #
-# The cat is no exception. We turned each of the sixty nouns to both other genders, and in 119 of 120 cases the article followed and nothing else changed ([evidence 6.4](evidence/06_embeddings.ipynb)). The noun that failed is the hat.
+# The cat is no exception. We turned each of the sixty nouns to both other genders in the sentence "The ... was old." In 119 of 120 cases the article followed and all else stayed ([evidence 6.4](evidence/06_embeddings.ipynb)). The noun that failed is the hat.
 
 # %% [markdown]
 # ## What is the hat doing out there?
 #
-# The matrix has three jobs. Which of them does the row of "hat" do? We ask the first step of a training, when every row is still random, how far each job would move the row. Before you look: "cat" is read by the encoder, and *Katze* by the decoder. And "hat"?
+# We turn the hat, too, and then look at the nearest neighbours of its row as it was. These are the rows whose directions differ least from its own.
 
 # %% tags=["active-ipynb"]
-# untrained = Transformer(model.config)
-# source, target = pairs_with("", tokenizer, count=300)  # any sentences
-# gradients = gradients_by_job(untrained, source, target, tokenizer.pad_id)
-# views.jobs(gradients, {word: row(word) for word in ("cat", "dog", "Katze", "hat")})
-
-# %% [markdown]
-# *Go from row to row: the cat and the dog are read by the encoder alone, Katze by the decoder alone, and the hat by both; on the right writing pulls or pushes every row.*
+# for new in ("die", "das"):
+#     turned_hat = turned("hat", "der", new)
+#     print(f"as {new}:", *translate(turned_hat, tokenizer, ["The hat was old."]))
 #
-# Why does a German decoder read and write "hat"? Because *hat* is also a German word, and a frequent one: it means "has". Both languages share one matrix, so the two words share one row. That is the price of tying. Look at the row's nearest neighbours, those whose directions differ least from its own:
-
-# %% tags=["active-ipynb"]
 # every = F.normalize(E, dim=1)
 #
 #
@@ -326,16 +345,35 @@ class Projection(nn.Module):
 # print(f"cat and Katze: cosine {every[row('cat')] @ every[row('Katze')]:.2f}")
 
 # %% [markdown]
-# *Haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). The hat cannot simply join the other *der* nouns, because two of its three jobs are a verb's.
+# Turned to *die*, the hat follows. Turned to *das*, it stays *der Hut*. Its neighbours tell what else is in the row: *haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). And *hat* is also a German word: it means "has". Both languages share one vocabulary and one matrix, so the two words share one row. The encoder reads it as a hat, and the decoder reads and writes it as a verb.
 #
-# And the cat? An aunt, a company, a duck, a violin and a blanket have one thing in common with it: they are *die Tante, die Firma, die Ente, die Geige, die Decke*. The heaps are not an accident of our sixty nouns ([evidence 6.5](evidence/06_embeddings.ipynb)). But *Katze* is nowhere near. Training never needed the two rows to be alike, because all the layers of the model are between them. What the German sentence needs to know of a cat is which word and which gender, and that is what we found in the row.
+# Then a matrix of its own should bring the English hat home. Our small translators can tell, because each of their German sentences has a *hat*. How well does the row of the hat fit the mean direction of the other *der* nouns?
+
+# %% tags=["active-ipynb"]
+# matrices = {
+#     "English has its own matrix": learned["German"][200],
+#     "one matrix for all": learn(english, german, one_matrix=True)[200],
+# }
+# for name, matrix in matrices.items():
+#     rows = F.normalize(matrix, dim=1)
+#     print(name)
+#     for noun in ("dog", "hat"):
+#         others = [words.index(other) for other in MAP["der"] if other != noun]
+#         home = rows[others].mean(dim=0)
+#         fit = F.cosine_similarity(rows[words.index(noun)], home, dim=0)
+#         print(f"  {noun} beside the other der nouns: cosine {fit:.2f}")
+
+# %% [markdown]
+# With a matrix of its own for English, the hat fits its heap about as well as the dog does. In the shared matrix it points away, although the dog fits even better there. That is the price of one row for two words. Tying alone would not ask for it: the decoder could read and write with one matrix, and the encoder could have another.
+#
+# And the cat? An aunt, a company, a duck, a violin and a blanket have one thing in common with it: they are *die Tante, die Firma, die Ente, die Geige, die Decke*. The heaps are not an accident of our sixty nouns ([evidence 6.5](evidence/06_embeddings.ipynb)). But *Katze* is nowhere near. Training never needed the two rows to be alike, because all the layers of the model are between them.
 
 # %% [markdown]
 # ## What to keep
 #
 # - A word goes in as a row of a matrix and comes out by comparing with all rows of the same matrix: the inner products are the logits, and softmax makes probabilities of them.
 # - Where a row is to be written, training pulls it towards the vectors that should have predicted it and pushes it away from others; where it is read, errors come back to it through the whole model.
-# - So English nouns sort themselves by German gender, because the German answers depend on it; and a word need not be near its translation.
+# - Reading alone can sort English nouns by German gender, because the German answers depend on it; and where two languages share a matrix, two words may have to share a row.
 
 # %% [markdown]
 # ## Exercises
@@ -376,8 +414,8 @@ class Projection(nn.Module):
 # ```python
 # of_map = {name: E[[row(noun) for noun in heap]].mean(dim=0) for name, heap in MAP.items()}
 # print(article(E[row("bird")], of_map))
-# english = ["The bird lost its ring.", "The young bird saw its mother."]
-# print(translate(turned("bird", "der", "die"), tokenizer, english))
+# birds = ["The bird lost its ring.", "The young bird saw its mother."]
+# print(translate(turned("bird", "der", "die"), tokenizer, birds))
 # ```
 #
 # The bird is masculine, *der Vogel*. Turned, it becomes *Die Vogel verlor seinen Ring. Die junge Vogel sah ihre Mutter.* "Its" follows in the second sentence alone: for a pronoun one shift is not always enough.
@@ -408,13 +446,17 @@ class Projection(nn.Module):
 # ```
 # </details>
 #
-# **4. To think about.** Suppose that the translator had three matrices instead of one. Would there still be three heaps? Would the hat still be at the edge? And if the translator went from German to English, would you find heaps of gender among the German nouns?
+# **4. To think about.** Suppose that the small translator went from German to English. German nouns have genders of their own. Would you find heaps of gender among their rows?
 #
 # <details><summary>Answer</summary>
 #
-# The heaps should stay, because what sorts the nouns is the job of reading English. The hat should move into its heap, because its English row would no longer do the work of a German verb.
-#
-# From German to English you might find none, though German has the genders: they hardly matter to what is written, because all three articles become "the". (We have trained none of these models.)
+# No. German has the genders, but nothing in the English answer depends on them, because all articles become "the". A row learns what the answer needs, not what is true of the word. The cell below trains the translator backwards. Its nouns are sorted no better than by chance.
 # </details>
-#
+
+# %% tags=["active-ipynb"]
+# german_nouns = [sentence.split()[1] for sentence in german[:60]]  # after the article
+# rows = learn(german, english)[200][[words.index(noun) for noun in german_nouns]]
+# print(sorted_nouns(rows), "of 60 have a noun of their own gender nearest")
+
+# %% [markdown]
 # **Next.** Sixty nouns, each with a row of its own, and no idea who comes first. [Chapter 7](07_positions.ipynb) tells words where they are.

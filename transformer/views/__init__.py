@@ -65,8 +65,7 @@ HOMES = {
     ],
     "beam": ["beam_tree"],
     "embeddings": [
-        "jobs",
-        "next_steps",
+        "coming_apart",
         "noun_map",
         "one_matrix",
         "pulls",

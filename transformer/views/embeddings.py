@@ -1,4 +1,4 @@
-"""The pictures of chapter 06: nouns by gender, one matrix at both ends, what moves rows,
+"""The pictures of chapter 06: nouns by gender, one matrix at both ends, what moves rows; and
 temperature."""
 
 from collections.abc import Sequence
@@ -25,9 +25,10 @@ GREEN = IDEAS["embedding"]
 TEMPERATURES = [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10]
 
 
-def noun_map(points, nouns):
+def noun_map(points, nouns, ring=None):
     """Nouns at points (n, 2), in a colour for each group: {group: its nouns, in the order
-    of the points}. What the groups are called is not said."""
+    of the points}. What the groups are called is not said. ring: a noun that gets one, and
+    then there is a cross in the middle of all."""
     figure, axes = panels(8.2, 6.4)
     ax, start, said = axes[0, 0], 0, []
     points = torch.as_tensor(points)
@@ -44,6 +45,10 @@ def noun_map(points, nouns):
         x, y = own.mean(dim=0).tolist()
         said.append(f"around ({x:.1f}, {y:.1f}): {', '.join(words[:4])} ...")
     name_points(ax, points, names, colours)
+    if ring is not None:
+        look = {"mfc": "none", "mec": INK, "mew": 1.2}
+        ax.plot(*points[names.index(ring)].tolist(), "o", ms=9.5, **look)
+        ax.plot(*points.mean(dim=0).tolist(), "+", ms=13, mew=1.2, color=GREY)
     figure.alternative = f"{start} nouns as points in heaps. {'; '.join(said)}."
     return figure
 
@@ -246,65 +251,33 @@ def drawn(ax, start, end, colour, ls="-"):
     )
 
 
-def jobs(gradients, words):
-    """How strongly each job of a matrix moves some rows: {job: its gradient (V, d)} and
-    {word: its row}."""
-    figure, axes = panels(7.6, 0.36 * len(words) + 0.9, 1, len(gradients), sharey=True)
-    rows = list(words.values())
-    sizes = [
-        (1000 * gradient[rows].norm(dim=1)).tolist() for gradient in gradients.values()
-    ]
-    largest, said = max(map(max, sizes)), []
-    for ax, job, values in zip(axes[0], gradients, sizes):
-        ax.barh(range(len(words)), values, height=0.6, color=GREEN)
-        for place, value in enumerate(values):
-            text = f"{value:.1f}" if value else "nothing"
-            look = {"color": INK if value else GREY, "va": "center", "size": 9.5}
-            ax.text(value + 0.03 * largest, place, text, **look)
-        ax.set_title(job, fontsize=10.5, loc="left")
-        ax.set(xlim=(0, 1.25 * largest), xticks=[], ylim=(len(words) - 0.4, -0.6))
-        without_frame(ax)
-        listed = ", ".join(f"{w} {v:.1f}" for w, v in zip(words, values))
-        said.append(f"{job}: {listed}")
-    axes[0, 0].set_yticks(range(len(words)), list(words), fontsize=10.5)
-    axes[0, 1].set_xlabel("length of the gradient of the row, in thousandths")
-    figure.alternative = f"Gradients of rows. {'; '.join(said)}."
+def coming_apart(places, counts, nouns):
+    """Nouns at some steps of trainings, and how many are beside one of their own group:
+    {(training, step): points (n, 2)} and {(training, step): count}; nouns: {group: its
+    nouns, in the order of the points}."""
+    trainings = list(dict.fromkeys(name for name, _ in places))
+    steps = list(dict.fromkeys(step for _, step in places))
+    figure, axes = panels(8.2, 2.9 * len(trainings), len(trainings), len(steps))
+    total, said = sum(map(len, nouns.values())), []
+    for (name, step), points in places.items():
+        ax = axes[trainings.index(name), steps.index(step)]
+        groups = torch.as_tensor(points).split([len(words) for words in nouns.values()])
+        for own, colour in zip(groups, SERIES):
+            ax.plot(*own.T.tolist(), "o", ms=4.5, color=colour, alpha=0.8, mew=0)
+        ax.set(xticks=[], yticks=[])
+        ax.margins(0.08)
+        ax.set_title(f"step {step}", fontsize=10.5)
+        told = f"{counts[name, step]} of {total} have their own gender nearest"
+        ax.set_xlabel(told, fontsize=9)
+        said.append(f"{name}, step {step}: {told}")
+    for name, ax in zip(trainings, axes[:, 0]):
+        ax.set_ylabel(name, fontsize=11, weight="bold")
+    for group, colour, y in zip(nouns, SERIES, (0.93, 0.82, 0.71)):
+        ax = axes[0, -1]
+        look = {"color": colour, "weight": "bold", "transform": ax.transAxes}
+        ax.text(1.03, y, group, **look)
+    figure.alternative = f"Nouns as points. {'; '.join(said)}."
     return figure
-
-
-def next_steps(points, steps, nouns, told=None):
-    """Steps (n, 2) of nouns that all begin in the middle of their map, as arrows; their
-    heaps at points (n, 2) are pale. nouns: {group: its nouns, in the order of both}; told:
-    the noun whose name is at its arrow."""
-    figure, axes = panels(7.2, 5.4)
-    ax, start = axes[0, 0], 0
-    points, steps = torch.as_tensor(points), torch.as_tensor(steps)
-    steps = steps * 0.62 * points.norm(dim=1).max() / steps.norm(dim=1).max()
-    for (group, names), colour in zip(nouns.items(), SERIES):
-        own = points[start : start + len(names)]
-        ax.plot(*own.T.tolist(), "o", ms=5, color=colour, alpha=0.25, mew=0)
-        for name, step in zip(names, steps[start:].tolist()):
-            pull(ax, step, colour, name if name == told else None)
-        x, y = own.mean(dim=0).tolist()
-        big = {"size": 22, "weight": "bold", "ha": "center", "va": "center"}
-        ax.text(1.12 * x, 1.12 * y, group, color=colour, zorder=5, **big)
-        start += len(names)
-    ax.set(xticks=[], yticks=[], aspect="equal")
-    without_frame(ax)
-    figure.alternative = (
-        f"{start} arrows from one point in the middle: each has the colour of its noun's "
-        f"heap ({', '.join(nouns)}), and nearly all point to that heap."
-    )
-    return figure
-
-
-def pull(ax, step, colour, name):
-    """An arrow from the middle, with a name at its tip where it has one."""
-    look = {"arrowstyle": "-|>,head_width=0.13,head_length=0.26", "color": colour}
-    ax.annotate("", step, (0, 0), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
-    if name:
-        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-        ax.annotate(name, step, color=colour, size=10, **beside)
 
 
 # Temperature
