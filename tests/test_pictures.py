@@ -166,6 +166,9 @@ PICTURES = {
     "likeness": lambda: views.likeness({"lanes": [EYE] * 4, "none": [EYE] * 4}),
     "race": lambda: views.race({"no norms": [2.3] * 20, "post-norm": [2.0] * 20}),
     "two_stacks": views.two_stacks,
+    "side_by_side": lambda: views.side_by_side(
+        WORDS, WORDS[0], EYE[:2], {"whose?": "one", "what?": "another"}
+    ),
     "decoder_layer": views.decoder_layer,
     "dependence": lambda: views.dependence(
         {"target": torch.ones(5, 5).tril(), "source": torch.ones(5, 6)}

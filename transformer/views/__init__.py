@@ -13,6 +13,7 @@ HOMES = {
     "attention": [
         "look_ups",
         "looks",
+        "side_by_side",
         "masks",
         "splitting_heads",
         "weights",

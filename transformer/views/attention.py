@@ -211,6 +211,25 @@ def looks(maps, word, layer, head, german, marks=None):
     return figure
 
 
+def side_by_side(words, word, weights, heads):
+    """Where a word looks in each of several heads, weights (h, T), one above the other.
+
+    heads: {what a head asks: what it brings home}.
+    """
+    figure, axes = panels(1.25 * len(words) + 2.4, 1.75 * len(heads), len(heads))
+    start, said = words.index(word), []
+    for ax, row, (asked, brought) in zip(axes[:, 0], weights.tolist(), heads.items()):
+        ax.set(xlim=(-1.9, len(words) + 0.4), ylim=(-0.75, 1.2))
+        ax.set_axis_off()
+        arcs(ax, words, start, row)
+        ax.text(-0.7, 0, asked, ha="right", va="center", weight="bold")
+        best = max(range(len(words)), key=lambda i: row[i])
+        ax.text(len(words) - 0.3, 0, f"brings “{brought}”", va="center", color=GREY)
+        said.append(f"{asked} “{word}” looks at “{words[best]}” ({row[best]:.2f}).")
+    figure.alternative = " ".join(said)
+    return figure
+
+
 def arcs(ax, words, start, shares):
     """A sentence, and arcs from one of its words."""
     for place, (word, share) in enumerate(zip(words, shares)):

@@ -126,7 +126,7 @@ def diagonal(losses, looks, answers, number):
     first.set_ylabel("has to write")
     weights_bar(figure, list(axes.values()), shown)
     written = "; ".join(
-        f"after step {step} it writes {answers[step] or 'nothing'}" for step in steps
+        f"after step {step} it writes {answers[step] or 'no digit'}" for step in steps
     )
     figure.alternative = (
         f"Above, the loss falls from {losses[0]:.1f} to {losses[-1]:.3f} in "
@@ -171,7 +171,7 @@ def write_answer(ax, answer, right):
     """An answer above its panel, its wrong digits in the colour of warning."""
     if not answer:
         look = {"color": WARNING, "transform": ax.transAxes, "style": "italic"}
-        ax.text(0.5, 1.06, "nothing", **MIDDLE, **look)
+        ax.text(0.5, 1.06, "no digit", **MIDDLE, **look)
     for place, digit in enumerate(answer):
         fits = place < len(right) and right[place] == digit
         spot = 0.5 + 0.085 * (place - (len(answer) - 1) / 2)

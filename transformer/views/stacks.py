@@ -329,75 +329,97 @@ def race(curves, every=10, marks=((2.398, "guessing"),), scale="log"):
 
 # Encoder and decoder
 
-STEP, HIGH = 0.5, 0.36  # from sub-layer to sub-layer; a box
-SOURCE, TARGET, BRIDGE = 3.3, 9.9, 5.0  # where the lanes and the bridge run
-ASIDE = (-0.28, 0, 0.28)  # the lanes of three tokens
-NORM = 0.45  # of LayerNorm, above the foot of a sub-layer
+SOURCE, TARGET = 0.0, 7.4  # the lanes in the middle
+ASIDE = (-0.95, 0, 0.95)  # the lanes of three tokens
+ROW, HIGH = 1.02, 0.42  # from sub-layer to sub-layer; a box
+GAP = 0.28  # between layers
 
 
-def two_stacks(N=6):
-    """Encoder and decoder: layers 1, 2 and N, and the memory that all of the decoder
-    reads."""
+def two_stacks():
+    """Encoder and decoder of two layers: boxes that all lanes share, boxes of one lane
+    each, and the memory that all of the decoder reads."""
     parts = {
         SOURCE: ["self-attention", "feed-forward"],
         TARGET: ["causal self-attention", "cross-attention", "feed-forward"],
     }
-    figure, ax = canvas((0, 11.7), (-1.3, 6.6), 0.66)
-    tops = {x: stack(ax, x, names, N) for x, names in parts.items()}
+    figure, ax = canvas((-3.6, 10.9), (-2.5, 7.9), 0.6)
+    tops = {x: stack(ax, x, names) for x, names in parts.items()}
     for x, text in ((SOURCE, "the source"), (TARGET, "the target so far")):
         for aside in ASIDE:
-            lane(ax, (x + aside, -0.4), (x + aside, tops[x] + 0.35), width=2)
+            lane(ax, (x + aside, -0.35), (x + aside, tops[x] + 0.3), width=2)
         text = f"{text}, a line for each token:\nits embedding + its position"
-        ax.text(x - 0.5, -0.55, text, ha="center", va="top", linespacing=1.4)
-    look = {"color": DARK["norm"], "size": 9.5, "va": "center"}
-    ax.text(TARGET + 0.52, tops[TARGET] - STEP + NORM, "LayerNorm", **look)
-    top = tops[SOURCE] + 0.75
-    reads = [y for y in heights_of(3, 1)]
+        ax.text(x, -0.5, text, ha="center", va="top", linespacing=1.4)
+    bridge, top = 2.0, tops[SOURCE] + 0.85
+    reads = [row_of(3, layer, 1) + 0.36 for layer in (0, 1)]
     for aside in ASIDE:
-        line = [(SOURCE + aside, top - 0.12), (SOURCE + aside, top), (BRIDGE, top)]
-        ax.plot(*zip(*line, (BRIDGE, reads[0])), color=BLUE, lw=1.8, zorder=1)
+        line = [(SOURCE + aside, top - 0.28), (SOURCE + aside, top), (bridge, top)]
+        ax.plot(*zip(*line), color=BLUE, lw=1.8, zorder=1)
+    ax.plot([bridge] * 2, [min(reads), max(top, *reads)], color=BLUE, lw=1.8, zorder=1)
     for y in reads:
-        arrow(ax, (BRIDGE, y), (TARGET - 3.12, y), colour=BLUE, width=1.5)
-    ax.text(SOURCE + 0.1, top + 0.1, "memory", color=DARK["attention"], ha="left")
-    ax.text(TARGET, tops[TARGET] + 0.7, "to the scores", ha="center", va="bottom")
+        arrow(ax, (bridge, y), (TARGET - 1.5, y), colour=BLUE, width=1.8)
+    ax.text(SOURCE, top + 0.15, "memory", color=DARK["attention"], ha="center")
+    ax.text(TARGET, tops[TARGET] + 0.65, "to the scores", ha="center", va="bottom")
+    legend(ax, -2.15)
     figure.alternative = (
-        f"Twice three lanes upwards, one a token, with layers 1, 2 and {N} of the encoder "
-        "and of the decoder beside them, and LayerNorm across the lanes after each sum. The memory leaves the top of the encoder and ends in "
-        "the cross-attention of every layer of the decoder."
+        "Twice three lanes upwards, one a token, through two layers of the encoder and two "
+        "of the decoder. Each attention is one box that all lanes share; each lane has a "
+        "feed-forward box of its own. After every box its result is added to the lane, and "
+        "LayerNorm follows. The memory leaves the top of the encoder and ends in the "
+        "cross-attention of both layers of the decoder."
     )
     return figure
 
 
-def heights_of(count, place) -> list[float]:
-    """The middle of one sub-layer in each of the three layers that are drawn."""
-    layer = count * STEP + 0.18
-    starts = (0, layer, 2 * layer + 0.55)
-    return [start + STEP * place + STEP / 2 for start in starts]
+def row_of(count, layer, place) -> float:
+    """The foot of a sub-layer."""
+    return (layer * count + place) * ROW + layer * GAP
 
 
-def stack(ax, x, names, N) -> float:
-    """Three layers of sub-layers beside the lane at x; returns their top."""
-    layer = len(names) * STEP
-    for start, number in zip(heights_of(len(names), 0), (1, 2, N)):
-        low = start - STEP / 2
-        background(ax, (x - 3.2, low), (3.65, layer))
-        middle = low + layer / 2
-        ax.text(x + 0.52, middle, f"layer {number}", va="center", size=9.5, color=GREY)
-    for place, name in enumerate(names):
-        idea = "feed-forward" if name == "feed-forward" else "attention"
-        for y in heights_of(len(names), place):
-            box(ax, (x - 3.05, y - HIGH / 2), (2.3, HIGH), name, idea, size=9.5)
-            for aside in ASIDE:
-                corner = (x + aside - 0.1, y - STEP / 2 + NORM - 0.035)
-                look = {"fc": PALE["norm"], "ec": VIOLET, "lw": 0.9, "zorder": 7}
-                ax.add_patch(Rectangle(corner, 0.2, 0.07, **look))
-                ax.plot(x + aside, y - 0.12, "o", color=IDEAS[idea], ms=3, zorder=7)
-            end, look = x + ASIDE[-1], {"color": IDEAS[idea], "lw": 1.2, "zorder": 5}
-            ax.plot([x - 0.75, end], [y - 0.12] * 2, **look)
-            arrow(ax, (x - 0.75, y + 0.06), (end, y + 0.06), colour=IDEAS[idea])
-    gap = heights_of(len(names), 0)[2] - STEP / 2 - 0.3
-    ax.text(x - 1.9, gap, "...", ha="center", va="center", size=13, color=GREY)
-    return heights_of(len(names), len(names) - 1)[2] + STEP / 2
+def stack(ax, x, names) -> float:
+    """Two layers of sub-layers on the lanes at x; returns their top."""
+    count, side = len(names), -1 if x == SOURCE else 1
+    for layer in (0, 1):
+        low = row_of(count, layer, 0)
+        background(ax, (x - 1.5, low), (3.0, count * ROW))
+        for place, name in enumerate(names):
+            y = row_of(count, layer, place)
+            sublayer(ax, x, y, name)
+            look = {"color": DARK[idea_of(name)], "size": 9.5, "va": "center"}
+            name = name.replace("causal ", "causal\n")
+            place = {"ha": "right" if side < 0 else "left"}
+            ax.text(x + 1.62 * side, y + 0.36, name, **place, **look)
+        middle = {"ha": "center", "va": "center", "rotation": 90}
+        look = {"size": 9.5, "color": GREY, **middle}
+        ax.text(x - 1.72 * side, low + ROW / 3, f"layer {layer}", **look)
+    return row_of(count, 1, count - 1) + ROW
+
+
+def idea_of(name):
+    """The idea, and so the colour, of a sub-layer."""
+    return "feed-forward" if name == "feed-forward" else "attention"
+
+
+def sublayer(ax, x, y, name):
+    """One box on all lanes, or one on each; above them a sum and LayerNorm on each."""
+    idea = idea_of(name)
+    shared = [(x + ASIDE[0] - 0.4, ASIDE[-1] - ASIDE[0] + 0.8)]
+    each = [(x + aside - 0.3, 0.6) for aside in ASIDE]
+    for left, wide in shared if idea == "attention" else each:
+        box(ax, (left, y + 0.36 - HIGH / 2), (wide, HIGH), idea=idea, depth=3)
+    for aside in ASIDE:
+        plus(ax, x + aside, y + 0.7, r=0.1)
+        corner = (x + aside - 0.2, y + 0.86)
+        look = {"fc": VIOLET, "ec": "none", "zorder": 7}
+        ax.add_patch(Rectangle(corner, 0.4, 0.09, **look))
+
+
+def legend(ax, y):
+    """What the small signs on the lanes mean."""
+    plus(ax, SOURCE + 0.6, y, r=0.12)
+    ax.text(SOURCE + 0.85, y, "a box's result is added", va="center", size=9.5)
+    look = {"fc": VIOLET, "ec": "none", "zorder": 7}
+    ax.add_patch(Rectangle((SOURCE + 5.1, y - 0.05), 0.4, 0.1, **look))
+    ax.text(SOURCE + 5.65, y, "LayerNorm", va="center", size=9.5)
 
 
 def decoder_layer():
