@@ -372,8 +372,7 @@ def write(model, source, longest):
 
 
 def train_step(model, optimizer, step, warmup=100):
-    """One update on 64 new numbers, at a rate that rises, then falls; the loss."""
-    # the paper's rate, which peaks at the end of warm-up; the 0.3 fits this small model
+    """One update on 64 new numbers, at the paper's rate, times 0.3; the loss."""
     rate = 0.3 * model.d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
     optimizer.param_groups[0]["lr"] = rate
     source, target = examples(64)
@@ -504,18 +503,17 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # def turned(layer, head, to):
 #     """The word before "Ball" when one head lets "its" look only at place `to`."""
-#     attention = translator.encoder.layers[layer].self_attention
-#     usual = attention.forward
 #
-#     def narrow(x, seen, mask):
+#     def narrow(attention, inputs):  # what attention is called with, changed
+#         x, seen, mask = inputs
 #         mask = mask.repeat(1, c.h, x.shape[1], 1)  # for each head (1, h, S, S)
 #         mask[:, head, its] = False  # "its" may look nowhere ...
 #         mask[:, head, its, to] = True  # ... but there
-#         return usual(x, seen, mask)
+#         return x, seen, mask
 #
-#     attention.forward = narrow
-#     words = german(sentence).replace(".", "").split()
-#     attention.forward = usual
+#     attention = translator.encoder.layers[layer].self_attention
+#     with attention.register_forward_pre_hook(narrow):  # it runs before each call
+#         words = german(sentence).replace(".", "").split()
 #     return words[words.index("Ball") - 1]
 #
 #

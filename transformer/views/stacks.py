@@ -329,7 +329,7 @@ def race(curves, every=10, marks=((2.398, "guessing"),), scale="log"):
 
 # Encoder and decoder
 
-SOURCE, TARGET = 0.0, 7.4  # the lanes in the middle
+SOURCE, TARGET = 0.0, 6.7  # the lanes in the middle
 ASIDE = (-0.95, 0, 0.95)  # the lanes of three tokens
 ROW, HIGH = 1.02, 0.42  # from sub-layer to sub-layer; a box
 GAP = 0.28  # between layers
@@ -342,22 +342,14 @@ def two_stacks():
         SOURCE: ["self-attention", "feed-forward"],
         TARGET: ["causal self-attention", "cross-attention", "feed-forward"],
     }
-    figure, ax = canvas((-3.6, 10.9), (-2.5, 7.9), 0.6)
+    figure, ax = canvas((-3.5, 10.3), (-2.5, 7.9), 0.59)
     tops = {x: stack(ax, x, names) for x, names in parts.items()}
     for x, text in ((SOURCE, "the source"), (TARGET, "the target so far")):
         for aside in ASIDE:
             lane(ax, (x + aside, -0.35), (x + aside, tops[x] + 0.3), width=2)
         text = f"{text}, a line for each token:\nits embedding + its position"
         ax.text(x, -0.5, text, ha="center", va="top", linespacing=1.4)
-    bridge, top = 2.0, tops[SOURCE] + 0.85
-    reads = [row_of(3, layer, 1) + 0.36 for layer in (0, 1)]
-    for aside in ASIDE:
-        line = [(SOURCE + aside, top - 0.28), (SOURCE + aside, top), (bridge, top)]
-        ax.plot(*zip(*line), color=BLUE, lw=1.8, zorder=1)
-    ax.plot([bridge] * 2, [min(reads), max(top, *reads)], color=BLUE, lw=1.8, zorder=1)
-    for y in reads:
-        arrow(ax, (bridge, y), (TARGET - 1.5, y), colour=BLUE, width=1.8)
-    ax.text(SOURCE, top + 0.15, "memory", color=DARK["attention"], ha="center")
+    memory_lines(ax, tops[SOURCE] + 0.85)
     ax.text(TARGET, tops[TARGET] + 0.65, "to the scores", ha="center", va="bottom")
     legend(ax, -2.15)
     figure.alternative = (
@@ -368,6 +360,19 @@ def two_stacks():
         "cross-attention of both layers of the decoder."
     )
     return figure
+
+
+def memory_lines(ax, top):
+    """From the top of the encoder to the cross-attention of both layers."""
+    bridge = 2.0
+    reads = [row_of(3, layer, 1) + 0.36 for layer in (0, 1)]
+    for aside in ASIDE:
+        line = [(SOURCE + aside, top - 0.28), (SOURCE + aside, top), (bridge, top)]
+        ax.plot(*zip(*line), color=BLUE, lw=1.8, zorder=1)
+    ax.plot([bridge] * 2, [min(reads), max(top, *reads)], color=BLUE, lw=1.8, zorder=1)
+    for y in reads:
+        arrow(ax, (bridge, y), (TARGET - 1.5, y), colour=BLUE, width=1.8)
+    ax.text(SOURCE, top + 0.15, "memory", color=DARK["attention"], ha="center")
 
 
 def row_of(count, layer, place) -> float:
