@@ -187,14 +187,14 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # - **CTranslate2**, made for serving translations on CPUs, in fp32 (in `transformer bench` also with weights in 8 bits, which round more). It does not train.
 
 # %% [markdown]
-# Here is a small contest of 20 updates a round among the first four; Marian and CTranslate2 come with the record below. The clock counts only seconds that the processor spent on this program. ("highest"
+# Here is a small contest of 10 updates a round among the first four; Marian and CTranslate2 come with the record below. The clock counts only seconds that the processor spent on this program. ("highest"
 # is torch's name for its usual fp32 products.)
 
 # %% tags=["active-ipynb"]
 # c = TransformerConfig(**small, P_drop=0.1)
 # contest = make_systems(c, ("plain", "fast", "torch", "tuned"), cpu)
 # works = {
-#     (name, "highest"): updates_of(system.prepare(), batches, count=20)
+#     (name, "highest"): updates_of(system.prepare(), batches, count=10)
 #     for name, system in contest.items()
 # }
 # rates = in_turns(works, 3, cpu, time.process_time)
@@ -211,7 +211,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # **loss in chunks**, which never holds the whole table of logits, **attention** by torch's kernel (both [11](11_hardware.ipynb)); **dropout** from 16 random bits an entry (on a CPU), where torch draws a longer number; and **fused Adam**, which updates all weights in one operation ([12](12_optimizer.ipynb) has Adam itself). All are pulled, and then each is left out once. What is lost without a lever is what it gives on top of the others. The last row adds bf16 (on a CPU, short sentences then leave torch's kernel for attention). `over_all` and `over_none` are the medians of the rounds' ratios to all levers and to none; differences below a tenth are noise with three rounds.
 
 # %% tags=["active-ipynb"]
-# levers = measure_levers(small, 200, 20, 3, cpu, time.process_time)
+# levers = measure_levers(small, 200, 10, 3, cpu, time.process_time)
 # print(table("levers", levers))
 # plotting.bars(
 #     {row["lever"].replace(" ", "\n"): row["over_all"] for row in levers},
