@@ -5,7 +5,6 @@ import torch
 import torch.nn.functional as F
 
 from transformer.feed_forward import FeedForward
-from transformer.teaching.units import even_kinks
 
 
 @pytest.fixture
@@ -52,12 +51,3 @@ def test_two_units_compute_the_absolute_value():
         0.0,
         2.0,
     ]
-
-
-def test_kinks_at_even_distances_follow_a_line_with_these_kinks():
-    x = torch.linspace(-2, 2, 41)[:, None]
-    network = even_kinks(FeedForward(1, 3), x, x.relu() - 2 * (x - 1).relu() + 0.5)
-    assert network.W_1.bias.tolist() == [1, 0, -1]  # at -1, 0 and 1
-    expected = torch.tensor([[0.0, 1, -2]])
-    assert torch.allclose(network.W_2.weight, expected, atol=1e-5)
-    assert network.W_2.bias.item() == pytest.approx(0.5)

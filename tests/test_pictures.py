@@ -121,16 +121,22 @@ PICTURES = {
         {"Ada": 0.3, "Ben": -1.2, "Dan": -0.5}, ("Dan", "Ada")
     ),
     "learning_larger": lambda: views.learning_larger(
-        {"two heads": torch.rand(3, 50), "a network": torch.rand(3, 50)}, floor=0.18
+        {name: torch.rand(3, 50) for name in ("heads", "more", "network")}, floor=0.18
     ),
     "who_notices": lambda: views.who_notices(
-        {"attention": torch.ones(4), "network": EYE[3]}, WORDS, "cat"
+        {"attention": torch.ones(4) > 0, "network": EYE[3] > 0}, WORDS, "cat"
     ),
     "sorting": lambda: views.sorting(FeedForward(2, 1), EYE[:, :2]),
     "memory": views.memory,
-    "units": lambda: views.units({"unit 3": ({"die": 0.5}, {"Katze": 2.0})}),
-    "switched_off": lambda: views.switched_off(
-        {"whole": 98, "decoder.layers.0.feed_forward": 0}
+    "head_bends": lambda: views.head_bends(
+        torch.linspace(-3, 3, 13),
+        {(t, n): torch.rand(13) for t, n in ((1.0, 1), (4.0, 1), (4.0, 5), (4.0, 9))},
+    ),
+    "entries": lambda: views.entries(
+        {3: (torch.rand(3), ["die", "den"])}, ["Katze", "war"]
+    ),
+    "without_bends": lambda: views.without_bends(
+        {"decoder.layers.0": (0, 98), "all four": (8, 70)}, whole=100
     ),
     "noun_map": lambda: views.noun_map(EYE[:, :2], {"der": ["dog"], "die": WORDS[:3]}),
     "one_matrix": lambda: views.one_matrix(

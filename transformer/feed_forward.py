@@ -11,7 +11,7 @@
 #
 # *Section 3.3 of the paper. Reading takes about 20 minutes, running half a minute. You need chapters [3](03_stacks.ipynb) and [4](04_attention.ipynb).*
 #
-# In chapter 4 a query asked for two numbers, and two heads brought them home. Now we want to know which of the two is larger. For a computer this should be nothing. But both numbers are now in one word, and attention can only choose between words.
+# In chapter 4 a query asked for two numbers, and two heads brought them home. Now we want to know which of these numbers is larger. For a computer this should be nothing. But both numbers are now in one vector, on the lane of one word, and attention was made to choose between words.
 #
 # So who compares? In every layer of a Transformer a second part follows attention: a small network that works on one word at a time. What can it do that attention cannot?
 
@@ -35,7 +35,7 @@ from torch import Tensor, nn
 #
 # from transformer import load, read_corpus, translate, views
 # from transformer.attention import MultiHeadAttention
-# from transformer.teaching import toys, units
+# from transformer.teaching import units
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # on tensors this small, a second thread only waits
@@ -52,7 +52,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # *Follow the two blue arrows: each head brings one number to the query's lane, and then somebody has to say which is larger.*
 #
-# Could one more head compare them on the lane? A head gives a weight to a *word*. Here two numbers $a$ and $b$ are in one word, so both come home with the same weight, whatever it is. If the query looks only at its own lane, there is a single score, and its softmax is 1. Whatever the matrices $W_V$ and $W_O$ then make of $a$ and $b$, it is a sum.
+# Could one more head compare the numbers $a$ and $b$ on the lane? If it looks only at the lane itself, it has a single score, and the softmax of a single score is 1, whatever the score. So it brings home the lane's own value: the matrices $W_V$ and $W_O$ multiply $a$ and $b$ by fixed numbers and add. **Alone with one lane, a head computes a sum.** (With another word to look at it can do more, as we shall see.)
 #
 # Could a sum say which number is larger? Then there would be three numbers $u$, $v$ and $w$ with
 #
@@ -77,7 +77,7 @@ from torch import Tensor, nn
 # print(f"best sum: {u:.2f} a + {v:.2f} b + {w:.2f}, error {best_error:.2f}")
 
 # %% [markdown]
-# The best sum takes the mean of the two numbers and always adds the same. It says the same for 1 and 3 as for 2 and 2, because $1 + 3 = 2 + 2$. To do better, it would have to follow $a$ as long as $a$ leads, and from there on follow $b$. A sum goes straight on. What it lacks is a **bend**.
+# The best sum takes the mean of $a$ and $b$ and always adds the same number, about 0.56. A right answer would follow $a$ while $a$ leads, and $b$ while $b$ leads. Where the lead changes, it turns. A sum goes straight on. What it lacks is a **bend**.
 
 # %% [markdown]
 # ## One bend can compare
@@ -88,7 +88,7 @@ from torch import Tensor, nn
 #
 # $$h = \max(0,\, b - a) .$$
 #
-# Here $h = 2$. Now add $h$ to $a$ and take it from $b$: the lane has $(3, 1)$. If the lane had $(3, 1)$ from the beginning, $b$ is not ahead, so $h = 0$ and nothing changes. Either way the larger number is now the first. One bend has sorted two numbers.
+# Here $h = 2$. Now add $h$ to $a$ and take it from $b$: the lane has $(3, 1)$. If the lane had $(3, 1)$ from the beginning, $b$ is not ahead, so $h = 0$ and nothing changes. Either way the larger number is now the first.
 #
 # We did three things:
 #
@@ -96,7 +96,7 @@ from torch import Tensor, nn
 # 2. We **bent** the result, so that only a lead counts.
 # 3. We **wrote** to the lane $h$ times $(1, -1)$.
 #
-# A number such as $h$ is called a **hidden unit**. The paper's **feed-forward network** is many hidden units side by side, $d_{ff}$ of them, and nothing else. The matrix $W_1$ has the weights with which they read, the matrix $W_2$ has those with which they write, and to each result a bias is added:
+# A number such as $h$ is called a **hidden unit**. The paper's **feed-forward network** is $d_{ff}$ hidden units side by side. The matrix $W_1$ has the weights with which the units read, the matrix $W_2$ the weights with which they write, and both steps add a bias:
 #
 # $$\mathrm{FFN}(x) = \max(0,\; xW_1 + b_1)\, W_2 + b_2$$
 
@@ -115,7 +115,7 @@ class FeedForward(nn.Module):
 
 
 # %% [markdown]
-# Our unit that sorts is such a network with $d_{ff} = 1$. We give it three pairs. What will it write for the last one, $(-2, 0.5)$?
+# Our unit that sorts is such a network with $d_{ff} = 1$. We give it three pairs. What does it add to the last one, $(-2, 0.5)$?
 
 # %% tags=["active-ipynb"]
 # sort = FeedForward(d_model=2, d_ff=1)
@@ -134,41 +134,77 @@ class FeedForward(nn.Module):
 # The network gives only the correction. What was on the lane stays there, and the correction is added: that is the residual connection of [chapter 3](03_stacks.ipynb).
 
 # %% [markdown]
-# ## Does training find the bend?
+# ## Can a head bend, too?
 #
-# We chose these weights by hand. A model has to find them. In ours, two heads fetch, a second part adds to the lane, and a sum reads the answer off it. The second part is either a network, or two more heads with about as many parameters. These heads have it easier than on the lane alone: they may look at all pairs again.
+# A softmax is not straight, either. So give a head another word to look at, and let it *look away* from its own lane when $b$ does not lead. The other word carries no numbers, only a mark by which the head knows it: a word is $(a, b, \text{mark})$, so our lane is $(a, b, 0)$ and the other word $(0, 0, 1)$. What the head reads and writes on its own lane is what the unit read and wrote:
 
 # %% tags=["active-ipynb"]
-# class Larger(nn.Module):
-#     def __init__(self, second):
-#         super().__init__()
-#         self.fetch = MultiHeadAttention(32, h=2)
-#         self.second = second
-#         self.answer = nn.Linear(32, 1)
+# def head_that_bends(t):
+#     """A head that adds b's lead to a and takes it from b; t: how sharply it decides."""
+#     head = MultiHeadAttention(d_model=3, h=1).requires_grad_(False)
+#     for W in head.parameters():
+#         W.zero_()
+#     root = 3**0.5  # the head divides its scores by this
+#     head.W_Q.weight[0] = root * torch.tensor([t, -t, 0])  # how far a is ahead
+#     head.W_K.weight[0] = torch.tensor([0.0, 0, 1])  # only a mark answers
+#     head.W_V.weight[0] = torch.tensor([-1.0, 1, 0])  # read b - a, as the unit did,
+#     head.W_O.weight[:, 0] = torch.tensor([1.0, -1, 0])  # and write it with (1, -1)
+#     return head
 #
-#     def forward(self, query, pairs):
-#         x = query + self.fetch(query, pairs, pairs)  # (queries, 1, 32)
-#         if isinstance(self.second, FeedForward):
-#             x = x + self.second(x)  # it sees only the lane
-#         else:
-#             x = x + self.second(x, pairs, pairs)  # they see the pairs
-#         return self.answer(x)[:, 0, 0]  # one number for each query
+#
+# leads = torch.linspace(-3, 3, 61)
+# zeros = torch.zeros_like(leads)
+# lanes = torch.stack([zeros, leads, zeros], dim=1)[:, None]  # a is 0, and b leads or not
+# added = {}  # what the head adds to a
+# for t, others in ((1.0, 1), (4.0, 1), (4.0, 5), (4.0, 20)):
+#     marked = torch.tensor([0.0, 0, 1]).expand(len(leads), others, 3)
+#     words = torch.cat([lanes, marked], dim=1)
+#     added[t, others] = head_that_bends(t)(lanes, words, words)[:, 0, 0]
+# views.head_bends(leads, added)
 
 # %% [markdown]
-# The data are those of chapter 4, and we train each kind three times. Before you look: will two more heads beat the best sum, or a network, or both?
+# *Compare the blue lines with the ReLU in orange: a sharper head bends more like it (left), and with more words to look at, the sharp head's bend moves (right).*
+#
+# So a head can bend. To see why, let $d = b - a$ be $b$'s lead. The other word's score is $-t\,d$ and the lane's is 0. After the softmax the lane has the weight $1/(1 + e^{-td})$: nearly 1 where $b$ leads clearly, nearly 0 where it does not. The head adds this weight times $d$.
+#
+# But it bends clumsily. It needs a word to look away to. Near a tie it is soft. Its bend depends on how many words are there, because the softmax divides the weight among all. And such a head has one bend, while a network has one in each unit.
+
+# %% [markdown]
+# ## Does training find the bend?
+#
+# We chose all these weights by hand. A model has to find them. Now $a$ and $b$ are on one lane, a second part adds to it, and a sum reads the answer off. The second part is one of three: two heads that see only the lane, two heads that see a marked word as well, and a network. At width 32 the heads have $4 \cdot 32 \cdot 32 = 4096$ parameters. A network of 64 units has as many, and its biases.
+#
+# Which of them will beat the best sum?
 
 # %% tags=["active-ipynb"]
-# names = torch.randn(32, 16)  # a stock of names, of which each input has six
+# marked = torch.zeros(64, 1, 32)  # another word for each of 64 lanes
+# marked[:, :, -1] = 1.0
 #
 #
-# def train(second, updates=500):
-#     """The error at each update."""
-#     model = Larger(second)
-#     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+# def only_the_lane(heads, x):
+#     return heads(x, x, x)
+#
+#
+# def with_a_marked_word(heads, x):
+#     words = torch.cat([x, marked], dim=1)
+#     return heads(x, words, words)
+#
+#
+# def network_on_the_lane(network, x):
+#     return network(x)
+#
+#
+# def train(second, use, updates=500):
+#     """The error at each update; use(second, x) is what the second part adds to lanes x."""
+#     enter, answer = nn.Linear(2, 32, bias=False), nn.Linear(32, 1)
+#     parts = nn.ModuleList([enter, second, answer])
+#     optimizer = torch.optim.Adam(parts.parameters(), lr=0.003)
 #     errors = []
 #     for _ in range(updates):
-#         query, pairs, numbers, _ = toys.ask_for_two(names, count=64)  # numbers (64, 2)
-#         error = (model(query, pairs) - numbers.amax(dim=1)).square().mean()
+#         numbers = torch.randn(64, 2)
+#         x = enter(numbers)[:, None]  # 64 lanes of one word: (64, 1, 32)
+#         x = x + use(second, x)
+#         error = (answer(x).flatten() - numbers.amax(dim=1)).square().mean()
 #         optimizer.zero_grad()
 #         error.backward()
 #         optimizer.step()
@@ -176,22 +212,28 @@ class FeedForward(nn.Module):
 #     return errors
 #
 #
-# heads = [train(MultiHeadAttention(32, h=2)) for _ in range(3)]
-# networks = [train(FeedForward(32, d_ff=64)) for _ in range(3)]
-# errors = {"two more heads": torch.tensor(heads), "a network": torch.tensor(networks)}
+# kinds = {
+#     "heads, lane only": (lambda: MultiHeadAttention(32, h=2), only_the_lane),
+#     "heads, a marked word": (lambda: MultiHeadAttention(32, h=2), with_a_marked_word),
+#     "network": (lambda: FeedForward(32, d_ff=64), network_on_the_lane),
+# }
+# errors = {
+#     name: torch.tensor([train(second(), use) for _ in range(3)])
+#     for name, (second, use) in kinds.items()
+# }
 # views.learning_larger(errors, floor=best_error)
 
 # %% [markdown]
-# *A line is one training, a point the mean of 25 updates, and from tick to tick the error falls to a tenth: the blue lines, heads alone, end a little below the best sum, and the orange ones, with a network, go far below it.*
+# *Each line is one training; from tick to tick the error falls to a tenth. The grey lines stay at the best sum; the blue lines fall below it, and the orange lines fall faster and further.*
 #
-# The network leaves less than a twentieth of the best sum's error. The heads do get below the dashed line, slowly. How can they? For them the numbers are still in two different words, and a softmax is a bend, too: a head can lean towards the word with the larger number. Exercise 3 builds one by hand, with error 0.002. So heads can compare *words*, and here they learn it slowly. For what has already met on one lane, the network has the bend.
+# Heads that see only the lane stay where the pencil said. With a marked word, heads do learn to bend. The network learns it in far fewer updates, and needs no other word.
 
 # %% [markdown]
 # ## Every word has the same network, and has it to itself
 #
-# In our task only the query had a lane. In a sentence every word has one, and the network works at every place with the same $W_1$ and $W_2$, and on each word as if the others were not there. That is why its full name is **position-wise** feed-forward network.
+# In a sentence every word has a lane. The network works at every place with the same $W_1$ and $W_2$, on one word at a time. That is why its full name is **position-wise** feed-forward network.
 #
-# Let us put another word in the place of "dog". Which of the four words will get another output from attention, and which from the network?
+# Let us put another word in the place of "dog", with random vectors and untrained weights. Which of the four words can notice it?
 
 # %% tags=["active-ipynb"]
 # words = ["Tom", "feeds", "his", "dog"]
@@ -201,59 +243,68 @@ class FeedForward(nn.Module):
 #
 # attention, network = MultiHeadAttention(32, h=2), FeedForward(32, d_ff=128)
 # attended = [attention(y, y, y)[0] for y in (x[None], with_cat[None])]  # batches of one
-# changes = {
-#     "attention": (attended[0] - attended[1]).norm(dim=1),
-#     "network": (network(x) - network(with_cat)).norm(dim=1),
+# changed = {
+#     "attention": (attended[0] - attended[1]).norm(dim=1) > 0,
+#     "network": (network(x) - network(with_cat)).norm(dim=1) > 0,
 # }
-# views.who_notices(changes, words, "cat")
+# views.who_notices(changed, words, "cat")
 
 # %% [markdown]
-# *The numbers say how far each output moves (its norm): in attention all four words notice the cat, in the network only the word that has changed.*
+# *A filled box is an output that has changed: in attention all four words notice the cat, in the network only the word that is new.*
 #
-# So a layer divides its work: attention brings what a word knows of other words, and the network makes something of it.
+# So a layer divides its work: attention brings something from other words, and the network works on it.
 
 # %% [markdown]
 # ## More units, more kinks
 #
-# What do more units add? Let the input be a single number $x$. The unit $\max(0, x)$ draws a line with a kink: it is 0 up to $x = 0$, and rises from there. Two units make the absolute value:
+# What do more units add? Let the input be a single number $x$. The unit $\max(0, x)$ draws a line with a kink at 0. Two units make the absolute value:
 #
 # $$|x| = \max(0, x) + \max(0, -x) .$$
 #
-# In the same way $d_{ff}$ units draw a line with up to $d_{ff}$ kinks. How many does it take to follow a wave? Below, $W_1$ and $b_1$ put the kinks at even distances, and least squares finds $W_2$ and $b_2$.
+# So $d_{ff}$ units draw a line with up to $d_{ff}$ kinks. How many does it take to follow a wave? Below, every unit has the weight 1 in $W_1$, and $b_1$ puts the kinks at even distances. What is left, $W_2$ and $b_2$, is a sum, so least squares finds the best one.
 
 # %% tags=["active-ipynb"]
 # line = torch.linspace(-2, 2, 161)[:, None]
 # wave = torch.sin(3 * line)
-# followers = {
-#     d_ff: units.even_kinks(FeedForward(d_model=1, d_ff=d_ff), line, wave)
-#     for d_ff in range(1, 33)
-# }
-# views.kinks(followers, line, wave)
+#
+#
+# def follow_the_wave(d_ff):
+#     network = FeedForward(d_model=1, d_ff=d_ff).requires_grad_(False)
+#     network.W_1.weight.fill_(1.0)
+#     network.W_1.bias.copy_(-torch.linspace(-2, 2, d_ff + 1)[:-1])  # the first at -2
+#     hidden = network.W_1(line).relu()
+#     columns = torch.cat([hidden, torch.ones_like(line)], dim=1)
+#     best = torch.linalg.lstsq(columns, wave).solution
+#     network.W_2.weight.copy_(best[:-1].T)
+#     network.W_2.bias.copy_(best[-1])
+#     return network
+#
+#
+# followers = {d_ff: follow_the_wave(d_ff) for d_ff in range(1, 33)}
+# views.kinks(followers, line, wave, widths=(3, 8, 32))
 
 # %% [markdown]
 # *A dot is where a unit sets in: with more units the orange line bends more often and gets closer to the grey wave.* (In a running notebook: move the number of units.)
 #
-# How many units does a Transformer need? The paper takes four times the width of the lane: $d_{ff} = 2048$ for $d_{model} = 512$. With twice as many, BLEU, its score for translations, rose by 0.4, and the parameters from 65 to 90 million (Table 3).
-#
-# Count their cost with a pencil. Attention has four matrices of $d_{model} \times d_{model}$ numbers: $W_Q$, $W_K$, $W_V$ and $W_O$. The network has two of $d_{model} \times 4\,d_{model}$, as much as eight of attention's. So two thirds of an encoder layer's numbers are in the network. What might they hold?
+# The paper takes four times as many units as the lane has numbers: $d_{ff} = 2048$ for $d_{model} = 512$. Count with a pencil what that costs. Attention has four matrices of $d_{model} \times d_{model}$ numbers: $W_Q$, $W_K$, $W_V$ and $W_O$. The network has two of $d_{model} \times 4\,d_{model}$, as much as eight of attention's. So two thirds of an encoder layer's numbers are in the network. What might they hold?
 
 # %% [markdown]
 # ## Each unit is a key and a value
 #
-# Read equation 2 once more, unit by unit. Unit $i$ reads with column $i$ of $W_1$: call it the key $k_i$. It writes with row $i$ of $W_2$: call it the value $v_i$. Then the network is a sum over its units:
+# Read equation 2 once more, unit by unit. Unit $i$ reads with column $i$ of $W_1$: call it the key $k_i$. Its bias, number $i$ of $b_1$, is $\beta_i$. It writes with row $i$ of $W_2$: call it the value $v_i$. Then the network is a sum over its units:
 #
-# $$\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} \max(0,\; x \cdot k_i + b_i)\; v_i \;+\; c$$
+# $$\mathrm{FFN}(x) = \sum_{i=1}^{d_{ff}} \max(0,\; x \cdot k_i + \beta_i)\; v_i \;+\; b_2$$
 #
-# (Here $b_i$ is unit $i$'s number in $b_1$, and $c$ is the vector that equation 2 calls $b_2$.)
+# Our unit that sorts has the key $(-1, 1)$ and the value $(1, -1)$.
 #
-# You know this shape from attention: compare with keys, and add up values by how well they fit. Two things differ. Attention makes its keys and values from the words of the sentence, while the network's are learned and the same for every sentence. And there is no softmax, so many units may be on at a time, or none.
+# Attention makes its keys and values from the words of the sentence. The network's are learned and the same for every sentence. And there is no softmax, so many units may be on at a time, or none.
 #
 # So one can read the network as a **key-value memory** (Geva et al., 2021). Each entry says: *where you find this pattern, write that.*
 
 # %% tags=["active-ipynb"]
 # total = network.W_2.bias
 # for i in range(128):
-#     key = network.W_1.weight[i]  # nn.Linear keeps a matrix turned on its side
+#     key = network.W_1.weight[i]  # a row, because nn.Linear keeps W_1 transposed
 #     value = network.W_2.weight[:, i]
 #     bias = network.W_1.bias[i]
 #     total = total + (x[0] @ key + bias).relu() * value
@@ -262,97 +313,126 @@ class FeedForward(nn.Module):
 # views.memory()
 
 # %% [markdown]
-# *Follow x from left to right: it meets all keys, most units stay off, and the values of the others are added to the lane, with the bias c.*
-
-# %% [markdown]
-# ## Can you read the entries?
+# *Follow x from left to right: it meets all keys, most units stay off, and the values of the others are added to the lane, with the bias.*
 #
-# This book ships with a small translator from English to German: two layers on each side, 1.4 million parameters, trained on 20,000 pairs of sentences that a grammar wrote. The last network of its decoder has 512 units, and works just before the next German word is named. We let the model read test sentences with their translations.
-#
-# What does a unit *read*, and what does it *write*? We find the 100 places where it is strongest and count the German words just before them. Then we take its value off the lane there, and see which next words lose probability (`next_word` is the rest of the model). That is what `units.entries` does:
-#
-# ```python
-# at = hidden[:, unit].topk(100).indices  # after which words?
-# gain = (next_word(lane[at]) - next_word(lane[at] - hidden[at, unit, None] * value)).mean(0)
-# ```
-#
-# We sort the units by what they add to their best words, and show the first four and the one in the middle.
+# Can one read the entries of a trained network? This book ships with a small translator from English to German, trained on sentences that a grammar wrote. It has two layers on each side. The decoder's last network has 512 units and works just before the next German word is named. We let the decoder read *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill", and watch three units, picked because they are easy to read. How strong is each after every word? And which words does its value raise? The model's last step compares the lane with a vector for each word ([chapter 6](06_embeddings.ipynb)), so we compare the value with these vectors.
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
-# sentences = read_corpus("bundled", "test")[:300]
-# views.units(units.entries(model, tokenizer, sentences, ranks=(1, 2, 3, 4, 256)))
+# model.requires_grad_(False)
+#
+#
+# def lane_into(translator, layer, pairs):
+#     """What a layer's network is given at each place of the sentences: (places, 128)."""
+#     source, before, after = units.read_with_translation(tokenizer, pairs)
+#     network = translator.get_submodule(f"{layer}.feed_forward")
+#     x = units.inputs_of(network, lambda: translator(source, before))
+#     real = (source if layer.startswith("encoder") else after) != tokenizer.pad_id
+#     return x[real]
+#
+#
+# english = "This donkey waited patiently on a hill."
+# german = "Dieser Esel wartete geduldig auf einem Hügel."
+# last = model.decoder.layers[1].feed_forward
+# x = lane_into(model, "decoder.layers.1", [(english, german)])
+# hidden = last.W_1(x).relu()  # (places, 512)
+# entries = {}
+# for unit in (213, 41, 14):
+#     raised = (model.embedding.weight @ last.W_2.weight[:, unit]).topk(3).indices
+#     words = [tokenizer.decode([word]) for word in raised.tolist()]
+#     entries[unit] = hidden[:, unit], words
+# print(f"on at a place: {(hidden > 0).sum(dim=1).float().mean():.0f} of 512 units")
+# views.entries(entries, german.removesuffix(".").split())
 
 # %% [markdown]
-# *Left are the words after which the unit is strongest, right the next words that it makes likelier, in hundredths of probability; the two lists are separate, so a bar does not belong to the one beside it.*
+# *Go along a row: the bars say how strong a unit is after each German word, and the words at the right are those that its value raises most.*
 #
-# Unit 364 likes the start of a sentence and helps *Die* there. Its full stop must be for other places: one unit can serve two patterns. Unit 50 helps *der*, but what does it read? "When", "but" and "if" cover only 17 of its 100 places. The words before unit 488's comma have little in common, either. Both must read something else on the lane.
-#
-# Unit 213 looks most like a rule: *after a preposition, an article.* But it adds about two points. Remember this when, below, the model writes *auf einem* ("on a") with this whole network taken away. The unit helps, and something else knows the rule, too.
-#
-# And the unit in the middle adds less than half a point to any word. So "memory" is a good way to read equation 2, but not a dictionary that you could print.
+# After *auf* ("on") units 213 and 41 are at their strongest, and both call for a word such as "the" or "this": 213 for forms that end in *-en*, 41 for forms that end in *-em*, and *einem* comes next. After the last noun unit 14 calls for the full stop. But unit 41 is also on at two other places, and about a fifth of all units are on at a time. What the network writes is the sum of many entries.
 
 # %% [markdown]
-# ## What breaks without it?
+# ## Where does the translator need a bend?
 #
-# Now we take whole sublayers away from the translator, one at a time. With zeros in its last matrix a sublayer adds nothing to the lanes. The model reads a translation up to some word, and we call it right if its likeliest next word is the translation's. (The whole model nearly always is: these are sentences of the grammar it learned.) What will it miss most, a network or an attention?
+# Do the translator's four networks need their bends, or would a sum do? We ask as at the beginning, with least squares. We collect what a network is given and what it adds, at every place of 300 sentences, and put the best sum in its place. For comparison we put a constant there: the mean of what the network adds, whatever the word.
+#
+# In 100 other sentences the model reads each translation up to some word, and we count how often its likeliest next word is right. Before you look: how much will a sum lose?
 
 # %% tags=["active-ipynb"]
-# def without(name):
-#     """The model, but one of its sublayers adds nothing."""
-#     silent = copy.deepcopy(model)
-#     part = silent.get_submodule(name)
-#     last = part.W_2 if name.endswith("feed_forward") else part.W_O
-#     for p in last.parameters():
-#         p.data.zero_()
-#     return silent
+# sentences = read_corpus("bundled", "test")
+# to_fit, to_test = sentences[100:400], sentences[:100]
 #
 #
-# right = {"the whole model": units.right_words(model, tokenizer, sentences[:100])}
-# for name, _ in model.named_modules():
-#     if name.endswith(("attention", "feed_forward")):
-#         silent = without(name)
-#         right[name] = units.right_words(silent, tokenizer, sentences[:100])
-# views.switched_off(right)
+# def constant(x, y):
+#     return torch.zeros(128, 128), y.mean(dim=0)
+#
+#
+# def best_sum(x, y):
+#     columns = torch.cat([x, torch.ones(len(x), 1)], dim=1)
+#     solution = torch.linalg.lstsq(columns, y).solution
+#     return solution[:-1], solution[-1]  # a matrix and a bias
+#
+#
+# def put(kind, layers):
+#     """The translator with a constant or a sum in the place of these layers' networks."""
+#     changed = copy.deepcopy(model)
+#     for layer in layers:
+#         network = model.get_submodule(f"{layer}.feed_forward")
+#         x = lane_into(model, layer, to_fit)
+#         matrix, bias = kind(x, network(x))
+#         straight = nn.Linear(128, 128).requires_grad_(False)
+#         straight.weight.copy_(matrix.T)
+#         straight.bias.copy_(bias)
+#         changed.get_submodule(layer).feed_forward = straight
+#     return changed
+#
+#
+# def right_words(translator):
+#     """Of 100 next words, how many are the translator's likeliest?"""
+#     source, before, after = units.read_with_translation(tokenizer, to_test)
+#     right = translator(source, before).argmax(dim=-1) == after
+#     return 100 * right[after != tokenizer.pad_id].float().mean().item()
+#
+#
+# every = ["encoder.layers.0", "encoder.layers.1", "decoder.layers.0", "decoder.layers.1"]
+# replaced = {layer: [layer] for layer in every} | {"all four": every}
+# right = {
+#     name: [right_words(put(kind, layers)) for kind in (constant, best_sum)]
+#     for name, layers in replaced.items()
+# }
+# views.without_bends(right, whole=right_words(model))
 
 # %% [markdown]
-# *Compare the bars with the first: blue is without an attention, orange without a network, and the three lowest are all in the decoder.*
+# *The pale bars are with a constant in the network's place, the orange bars with the best sum; the dashed line is the model with its networks.*
 #
-# It misses an attention most: the decoder's last cross-attention, through which the source comes. Next come the decoder's two networks, the first before the second. Each other part costs 12 words of 100 at most, and the encoder's networks least. Do the three worst fail in the same way? Let them translate a sentence that should become *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill":
+# In the encoder not even a constant costs much. Decoder 1's network matters greatly, but a sum can nearly replace it. Decoder 2's network needs its bend: a sum there loses nine words of 100. Sums in all four places lose 28. What goes wrong without the last network's bend? Here are two sentences that we picked because the sum gets them wrong:
 
 # %% tags=["active-ipynb"]
-# english = ["This donkey waited patiently on a hill."]
-# for title, part in (
-#     ("decoder 2's cross-attention", "1.cross_attention"),
-#     ("decoder 1's network", "0.feed_forward"),
-#     ("decoder 2's network", "1.feed_forward"),
-# ):
-#     silent = without(f"decoder.layers.{part}")
-#     (german,) = translate(silent, tokenizer, english, beam=1)
-#     print(f"without {title}: {german[:51]}")
+# english = ["This donkey waited patiently on a hill.", "The dog sleeps."]
+# without_last_bend = put(best_sum, ["decoder.layers.1"])
+# for title, translator in (("whole model", model), ("without", without_last_bend)):
+#     print(f"{title}:", *translate(translator, tokenizer, english, beam=1))
 
 # %% [markdown]
-# Without the cross-attention the first word means "luckily", the second is no German, and the last three say "wrote the doctor": nothing of the source has arrived. Without a network it has arrived. But without the first the model says "patiently" again and again, and without the second it writes the whole sentence and does not stop (we show 51 letters).
+# *Warteten* is the plural, for a single donkey, and *schlief* means "slept". In both sentences the model has chosen the wrong form of the right verb.
 #
-# Who compares, then? In our task the network did, once attention had brought both numbers to one lane. In the translator we did not see a unit compare. We saw units make some next words likelier, and the model lose its way without them.
+# Who compares, then? In our task one unit can, once attention has brought both numbers to one lane. In the translator a sum can do most of what one network does. But without the last network's bend, the model chooses the wrong form of a verb in our two sentences.
 #
-# *Most later models replaced the ReLU: GELU (Hendrycks and Gimpel, 2016) bends smoothly, and SwiGLU (Shazeer, 2020) multiplies two hidden layers.*
+# *Many later models bend smoothly. One such bend, the SiLU, is exactly our head's curve for $t = 1$.*
 
 # %% [markdown]
 # ## What to keep
 #
-# - Attention weighs words. To compare two numbers on one lane takes a bend, and the network has many.
+# - Alone with one lane, a head computes a sum. With another word to look at it can bend, clumsily; the network has a bend in every unit.
 # - Each hidden unit reads the lane of one word with its key, and where it finds its pattern it adds its value to the same lane.
 # - The network is the same for every word and sees only that word: attention brings, and the network makes something of it.
 
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Two features of a word, $x_1$ and $x_2$, are each 0 or 1: say, "is in the plural" and "is the subject". Find a unit that is 1 if both are there, and else 0. Then find two units whose sum, with weights, is 1 if *exactly one* is there, and else 0. Why can no sum without units do that?
+# **1. By hand.** Two features of a word, $x_1$ and $x_2$, are each 0 or 1: say, "is in the plural" and "is the subject". Find a unit that is 1 if both are there, and else 0. Then find two units whose weighted sum is 1 if *exactly one* is there, and else 0. Why can no sum without units do that?
 #
 # <details><summary>Answer</summary>
 #
-# Both: $\max(0,\ x_1 + x_2 - 1)$. Exactly one: $\max(0,\ x_1 + x_2) - 2\max(0,\ x_1 + x_2 - 1)$. For none, one and both of the features this is 0, 1 and $2 - 2 = 0$. A sum would need $w = 0$, $u = 1$ and $v = 1$, and then says 2 for both, as it did for the larger of 1 and 1.
+# Both: $\max(0,\ x_1 + x_2 - 1)$. Exactly one: $\max(0,\ x_1 + x_2) - 2\max(0,\ x_1 + x_2 - 1)$. For none, one and both of the features this is 0, 1 and $2 - 2 = 0$. A sum would need $w = 0$, $u = 1$ and $v = 1$, and then says 2 for both.
 # </details>
 #
 # **2. In code.** Draw a hat with kinks: 0 up to $-1$, from there up to 1 at 0, down to 0 at 1, and 0 from there on. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. Use `relu` and no other function with a bend.
@@ -382,7 +462,7 @@ class FeedForward(nn.Module):
 # The slope is 1 after the first unit sets in, the second takes 2 away, and the third brings it back to 0.
 # </details>
 #
-# **3. In code, and to think about.** How far can a head lean, if we choose its scores by hand? Let the score of a pair be 10 if its name is asked for, plus $s$ times its number. Write what the head brings home: the numbers, blended by the softmax of these scores. Then take `torch.randn(10_000, 6)` numbers, ask for the first two, and look at the variance of the distance from the larger one, for $s = 0$, 2 and 8. Does a larger $s$ always help? And what could the head do about two numbers in *one* word?
+# **3. In code, and to think about.** Could a head take the larger number *while both are still in two words*? Let the score of a pair be 10 if its name is asked for, plus $s$ times its number. Write what the head brings home: the numbers, blended by the softmax of these scores. Then take `torch.randn(10_000, 6)` numbers and ask for the first two. How far is the blend from the larger, for $s = 0$, 2 and 8? Measure the variance of the distance: a bias could repair its mean.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.feed_forward import check_blend
@@ -405,14 +485,15 @@ class FeedForward(nn.Module):
 #     return (weights * numbers).sum(dim=-1)
 # ```
 #
-# With $s = 0$ the head takes both numbers alike, and the variance is the 0.18 of the best sum. With $s = 2$ it is about 0.002: the softmax is a bend, too. With $s = 8$ it is worse than at the beginning, because a large number with a wrong name now has the highest score. Of two numbers in one word the head cannot take the larger: both come home with the same weight.
+# With $s = 0$ the head takes the mean of both numbers, and the variance is the 0.18 of the best sum. With $s = 2$ it is about 0.002: the head leans to the word with the larger number. With $s = 8$ it is worse than at the beginning, because a large number with a wrong name now has the highest score. So a head can compare *words* by their scores. On one lane $a$ and $b$ share a weight. There it can only weigh their difference against another word, as our head that bends did.
 # </details>
 #
-# **4. With the translator.** In `without` we set the matrix $W_2$ *and* its bias to 0. So perhaps the model did not miss the units but only the bias, which is added at every place, whatever the word. Change `without` so that it stays, and look again. Does the model still repeat itself?
-#
+# **4. With the translator.** Alone, the four sums cost about 12 words of 100 together, but all four at once cost 28. Is `put` to blame? It fits each sum to lanes of the whole model, but behind another sum the lanes are different. Fit each sum to the lanes of the model in which the sums before it are already at work. How many words are right now?
+
+# %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Set only `last.weight` to 0 (the attentions have no bias). The two bars of the decoder's networks hardly move, and the donkey's sentence breaks in the same way. What the model missed was what the units write.
+# In `put` write `lane_into(changed, layer, to_fit)`. Now about 76 of 100 are right instead of 71. So the other lanes explain a part of the loss, not most of it.
 # </details>
 #
 # **Next.** Words have been vectors all along. [Chapter 6](06_embeddings.ipynb) shows where these come from, and how a vector becomes a word again.

@@ -73,14 +73,15 @@ HOMES = {
         "temperature",
     ],
     "feed_forward": [
+        "entries",
+        "head_bends",
         "kinks",
         "larger_of_two",
         "learning_larger",
         "memory",
         "sorting",
-        "switched_off",
-        "units",
         "who_notices",
+        "without_bends",
     ],
     "positions": [
         "beyond",
