@@ -72,16 +72,18 @@ HOMES = {
         "pulls",
         "temperature",
     ],
-    "feed_forward": [
+    "bends": [
         "entries",
         "head_bends",
+        "learning_larger",
+        "without_bends",
+    ],
+    "feed_forward": [
         "kinks",
         "larger_of_two",
-        "learning_larger",
         "memory",
         "sorting",
         "who_notices",
-        "without_bends",
     ],
     "positions": [
         "beyond",
