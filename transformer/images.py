@@ -689,7 +689,7 @@ def draw(
 #     DRAWING,
 #     peak=0.003,
 #     seed=1,
-#     updates=300,
+#     updates=220,
 #     batch_tokens=32 * (1 + 64 + 1),
 #     epsilon_ls=0.0,
 # )  # its probabilities will be drawn from
@@ -698,7 +698,7 @@ def draw(
 # print(f"{count_parameters(artist):,} parameters, {time.time() - began:.0f} seconds")
 # asked = torch.arange(10).repeat(3)
 # drawn = draw(artist, asked, c)
-# figures.grid(drawn, asked.tolist(), "Asked for, and drawn after 300 updates");
+# figures.grid(drawn, asked.tolist(), "Asked for, and drawn after 220 updates");
 
 # %% [markdown]
 # Who judges? One test: does a CNN, trained as above, that has never seen a drawing, read it as what was asked for? Beside the drawings stand the test images, which people drew, and images whose pixels are drawn independently, each grey level as often as the digit's training images have it at that pixel. (A small number, chosen on validation, is added to each count, so that no level gets probability 0.)
@@ -708,7 +708,7 @@ def draw(
 # %% tags=["active-ipynb"]
 # judge = models["CNN"]
 # print(
-#     "after 300 updates, by the CNN of this page:",
+#     "after 220 updates, by the CNN of this page:",
 #     f"{accuracy(judge, drawn, asked):.0%} of {len(drawn)} read as asked",
 # )
 # rows = [row for row in recorded if row["what"] == "drawing"]
@@ -736,7 +736,7 @@ def draw(
 # );
 
 # %% [markdown]
-# After 300 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed after results were known, the rival's added number, too.)
+# After 220 updates most drawings are no digits yet. (At first the language model learned from the shifted images, too, and 37% of its drawings after 1,000 updates were read as asked. [images.md](../data/runs/images.md) says what was changed after results were known, the rival's added number, too.)
 
 # %% [markdown]
 # About nine of ten drawings of the longer training are read as asked, and none equals a training image. Being read proves little by itself: of the images in which each pixel is drawn by itself, even more are read, where half had been expected. The other two measures tell them apart. On test images the

@@ -669,11 +669,11 @@ def generate_ahead(
 #
 #
 # table = NGram(5)
-# for ids in encoded_dialogues("train", 2000):
+# for ids in encoded_dialogues("train", 1000):
 #     table.read(tuple(ids))
 # prompts = [
 #     ids[: i + 1]
-#     for ids in encoded_dialogues("test", 60)
+#     for ids in encoded_dialogues("test", 30)
 #     for i, token in enumerate(ids)
 #     if token == tokenizer.bos_id
 # ]
@@ -985,11 +985,11 @@ class MaskedModel(OneStack):
 #     MaskedConfig(len(letters) + 3, d_model=64, d_ff=128, N=2, h=4, max_positions=64)
 # )
 # settings = TrainingConfig(
-#     updates=500,
+#     updates=350,
 #     batch_tokens=800,
 #     warmup=50,
 #     lr_scale=0.4,
-#     validate_every=500,
+#     validate_every=350,
 #     epsilon_ls=0.0,
 # )
 # train(filler, [(target[1:], target) for _, target in encoded], settings)
@@ -1034,11 +1034,11 @@ class MaskedModel(OneStack):
 # learned_from = [repeated(20) for _ in range(4000)]
 # longer = pad([target for _, target in [repeated(40) for _ in range(200)]], 0)
 # settings = TrainingConfig(
-#     updates=400,
+#     updates=300,
 #     batch_tokens=840,
 #     warmup=50,
 #     lr_scale=0.6,
-#     validate_every=400,
+#     validate_every=300,
 #     epsilon_ls=0.0,
 # )
 # right = {}
