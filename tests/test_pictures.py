@@ -115,7 +115,7 @@ PICTURES = {
     "rows_of_positions": lambda: views.rows_of_positions(sinusoids(20, 16)),
     "rotations": lambda: views.rotations(shift_matrix(3, 8), 3),
     "looks_back": lambda: views.looks_back({"quiet": EYE / 2, "loud": EYE}, WORDS),
-    "beyond": lambda: views.beyond(EYE, 3),
+    "beyond": lambda: views.beyond({"head 1": EYE, "head 2": EYE}, 3),
     "further": lambda: views.further({"sines": ([97], [75]), "none": ([63], [25])}),
     "larger_of_two": lambda: views.larger_of_two(
         {"Ada": 0.3, "Ben": -1.2, "Dan": -0.5}, ("Dan", "Ada")

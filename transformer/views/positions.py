@@ -100,38 +100,51 @@ def looks_back(tables, words):
     return figure
 
 
-def beyond(scores, known):
-    """A head's scores (T, T) for clocks, each row's best key, and the places of training.
+def beyond(heads, known):
+    """Scores (T, T) of heads for clocks, {name: scores}, each query's best key, and the
+    places of training.
 
-    known: how many places training's sentences had.
+    known: how many places training's sentences had. Each head has a scale of its own.
     """
+    figure, axes = panels(2.35 * len(heads) + 0.9, 2.95, columns=len(heads))
+    said = []
+    for ax, (name, scores) in zip(axes[0], heads.items()):
+        shown, best = best_keys(ax, scores, known)
+        ax.set(xlabel="key at position", title=name)
+        near = [
+            f"{sum(key == place + step for place, key in enumerate(best))} {where}"
+            for step, where in ((-1, "one before"), (1, "one after"))
+        ]
+        said.append(f"{name}: {' and '.join(near)}")
+    look = {"ha": "left", "va": "top", "size": 8.5}
+    axes[0, 0].text(-0.5, known, "places in training", **look)
+    axes[0, 0].set_ylabel("query at position")
+    bar = figure.colorbar(shown, ax=axes[0, -1], aspect=24, pad=0.03, ticks=[-1, 0, 1])
+    bar.set_ticklabels(["low", "mean", "high"])
+    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
+    bar.ax.tick_params(length=0)
+    bar.set_label("score of clock for clock", labelpad=4)
+    figure.alternative = (
+        f"Scores of heads for clocks, at places that training knew ({known}) and further "
+        f"on. How many queries have their best key {'; '.join(said)}."
+    )
+    return figure
+
+
+def best_keys(ax, scores, known):
+    """One head of `beyond`: its colours, and the best key of each query."""
     from matplotlib.patches import Rectangle
 
     scores = torch.as_tensor(scores).float()
     scores = scores - scores.mean(dim=1, keepdim=True)
     best = scores.argmax(dim=1).tolist()
-    figure, axes = panels(5.6, 4.6)
-    ax = axes[0, 0]
-    shown = signed_image(ax, scores, float(scores.abs().max()))
-    ax.plot(best, range(len(best)), "o", ms=4, color=COLOUR, mec="white", mew=0.6)
-    edge = {"fill": False, "ec": INK, "lw": 1.4}
+    shown = signed_image(ax, scores / scores.abs().max(), 1)
+    ax.plot(best, range(len(best)), "o", ms=3.2, color=COLOUR, mec="white", mew=0.4)
+    edge = {"fill": False, "ec": INK, "lw": 1.2}
     ax.add_patch(Rectangle((-0.5, -0.5), known, known, **edge))
-    look = {"ha": "right", "va": "bottom", "size": 9.5}
-    ax.text(known - 1, known - 1, "places in training", **look)
-    ax.set(aspect="equal", xlabel="key at position", ylabel="query at position")
-    ax.set(xticks=range(0, len(best), 5), yticks=range(0, len(best), 5))
-    bar = figure.colorbar(shown, ax=ax, aspect=30, pad=0.02)
-    bar.outline.set(linewidth=0.6, edgecolor=LIGHT)
-    bar.ax.tick_params(length=0)
-    bar.set_label("score of clock for clock")
-    before = [place for place, key in enumerate(best) if key == place - 1]
-    figure.alternative = (
-        f"Scores of {len(best)} places for each other. The key at the place before is the "
-        f"best for {len(before)} queries, the last of them at {max(before, default=0)}; "
-        f"training's sentences had {known} places. Further on the best keys are "
-        "anywhere."
-    )
-    return figure
+    ticks = range(0, len(best), 10)
+    ax.set(aspect="equal", xticks=ticks, yticks=ticks)
+    return shown, best
 
 
 def further(scores):
