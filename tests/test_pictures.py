@@ -80,6 +80,9 @@ PICTURES = {
     "falling": lambda: views.falling(
         {"short": (["a", "?"], [-1.0, -6.0]), "long": (["word"] * 20, [-0.4] * 20)}
     ),
+    "gains": lambda: views.gains(
+        {"one": {0.0: 0.5, 1.0: 0.7, 2.2: -9.0}, "other": {0.0: -0.2, 2.2: -5.0}}
+    ),
     "cache": lambda: views.cache(WORDS),
     "bleu_runs": lambda: views.bleu_runs("a red red fox", "the red fox runs"),
     "bootstrap": lambda: views.bootstrap({"one": [0.1, 0.2, 0.3] * 40}),

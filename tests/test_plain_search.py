@@ -20,7 +20,6 @@ from transformer.fast.attention import MultiHeadAttention, kernel_attention
 from transformer.fast.model import Parts, Transformer, TransformerConfig
 from transformer.fast.recurrence import RecurrenceConfig, RecurrentEncoderDecoder
 from transformer.language import LanguageConfig, LanguageModel
-from transformer.models.checkpoint import average_checkpoints
 
 SOURCES = [[3, 5, 7, 8, 2], [9, 2], [4, 4, 6, 2], [11, 10, 9, 8, 7, 6, 2], [2]]
 SETTINGS = [(beam, alpha) for beam in (1, 4) for alpha in (0.0, 0.6, 1.6)]
@@ -187,16 +186,6 @@ def test_searches_leave_dropout_out():
     quiet = decoding.greedy_search(model, pad(SOURCES, 0), 8)
     assert decoding.greedy_search(model.train(), pad(SOURCES, 0), 8) == quiet
     assert not model.training
-
-
-def test_averages():
-    checkpoints = [random_model(12, seed).state_dict() for seed in range(3)]
-    ours = decoding.average_checkpoints(checkpoints)
-    theirs = average_checkpoints(checkpoints)
-    assert ours.keys() == theirs.keys() == checkpoints[0].keys()
-    for name, tensor in ours.items():
-        assert torch.allclose(tensor, theirs[name], rtol=0, atol=1e-15)
-        assert tensor.dtype == theirs[name].dtype == torch.float64
 
 
 # Caches of one shape

@@ -20,10 +20,11 @@ from transformer.core.records import flatten, write_rows
 from transformer.core.scores import bleu, exact_match
 from transformer.corpora import read_corpus
 from transformer.data import Tokenizer, encode_pairs, pad
-from transformer.decoding import average_checkpoints, greedy_search
+from transformer.decoding import greedy_search
 from transformer.experiments.rows import thin
 from transformer.fast import model as fast
 from transformer.model import Transformer, TransformerConfig
+from transformer.models.checkpoint import average_checkpoints
 from transformer.models.search import translate
 from transformer.runs.folder import hardware_in_words
 from transformer.training import TrainingConfig, train, validation_loss

@@ -62,6 +62,7 @@ HOMES = {
         "bootstrap",
         "cache",
         "falling",
+        "gains",
         "sure",
     ],
     "beam": ["beam_tree"],

@@ -1,5 +1,5 @@
-"""The pictures of chapter 15: how sure a model was, how outputs fall, what a cache
-saves, BLEU's runs, and what luck can do."""
+"""The pictures of chapter 15: how sure a model was, how outputs fall, what a beam gains,
+what a cache saves, BLEU's runs, and what luck can do."""
 
 import math
 from collections import Counter
@@ -12,6 +12,7 @@ from transformer.views.style import (
     IDEAS,
     INK,
     LIGHT,
+    SERIES,
     WARNING,
     canvas,
     panels,
@@ -37,12 +38,13 @@ def sure(pieces, log_ps):
         colour = BLUE if share > 0.5 else WARNING
         ax.bar(place, share, width=0.66, color=colour)
         ax.text(
-            place, share + 0.03, f"{share:.2f}", ha="center", size=9.5, color=colour
+            place, share + 0.03, f"{share:.0%}", ha="center", size=9.5, color=colour
         )
     ax.set_xticks(places, pieces, size=10.5)
-    ax.set(ylim=(0, 1.15), yticks=[0, 1], ylabel="probability")
+    ax.set(ylim=(0, 1.15), ylabel="probability")
+    ax.set_yticks([0, 1], ["0%", "100%"])
     without_frame(ax)
-    listed = ", ".join(f"{piece} {share:.2f}" for piece, share in zip(pieces, shares))
+    listed = ", ".join(f"{piece} {share:.0%}" for piece, share in zip(pieces, shares))
     figure.alternative = f"How likely each piece of the output was: {listed}."
     return figure
 
@@ -50,33 +52,81 @@ def sure(pieces, log_ps):
 def falling(curves):
     """log P of outputs while they grow: {output: (its pieces, log P of each)}.
 
-    A step that costs more than one nat has its piece beside it.
+    A step that costs more than one nat has its piece beside it. Of the third output, in
+    grey, only what is not far below the first two is shown.
     """
-    figure, axes = panels(7.0, 3.2)
+    figure, axes = panels(7.4, 3.5)
     ax = axes[0, 0]
+    totals = [sum(steps) for _, steps in curves.values()]
+    bottom = 1.35 * min(totals[:2])
     said = []
-    for (name, (pieces, steps)), colour in zip(curves.items(), (WARNING, BLUE)):
+    for (name, (pieces, steps)), colour in zip(curves.items(), (WARNING, BLUE, GREY)):
         sums = [sum(steps[:n]) for n in range(len(steps) + 1)]
-        ax.plot(range(len(sums)), sums, color=colour)
-        ax.plot(len(steps), sums[-1], "o", color=colour, ms=6)
+        beyond = sums[-1] < bottom
+        ax.plot(range(len(sums)), sums, color=colour, zorder=1 if beyond else 2)
         text = f"{name}\n{signed(sums[-1])} after {len(steps)} tokens"
-        ax.text(len(steps) + 0.6, sums[-1], text, color=colour, va="center")
+        look = {"color": colour, "va": "center"}
+        if beyond:
+            last = next(n for n, value in enumerate(sums) if value < bottom)
+            look["ha"] = "right"
+            ax.text(last - 1.2, 0.9 * bottom, f"↓ {text}", **look)
+        else:
+            ax.plot(len(steps), sums[-1], "o", color=colour, ms=6)
+            ax.text(len(steps) + 0.6, sums[-1], text, **look)
         said.append(f"{name} falls to {signed(sums[-1])} in {len(steps)} tokens")
         for place, (piece, step) in enumerate(zip(pieces, steps)):
-            if step < -1:
+            if step < -1 and not beyond:
                 middle = (sums[place] + sums[place + 1]) / 2
-                look = {"ha": "right", "va": "center", "color": GREY, "size": 9.5}
-                ax.text(place + 0.2, middle, f"“{piece}” {signed(step)}", **look)
+                look = {"ha": "left", "va": "center", "color": colour, "size": 9.5}
+                ax.text(place + 0.9, middle, f"“{piece}” {signed(step)}", **look)
     longest = max(len(steps) for _, steps in curves.values())
-    lowest = min(sum(steps) for _, steps in curves.values())
     ax.set(
         xlim=(0, longest + 10),
-        ylim=(1.2 * lowest, 0.4),
+        ylim=(bottom, 0.4),
         xlabel="tokens written",
         ylabel="log P so far (nats)",
     )
     ax.set_xticks(range(0, longest + 1, 5))
-    figure.alternative = f"{' and '.join(said)}."
+    figure.alternative = f"{'; '.join(said)}."
+    return figure
+
+
+def gains(curves):
+    """What a beam gains over greedy search, for each α: {sentences: {α: BLEU}}.
+
+    What loses more than the picture shows has its loss and an arrow at the bottom.
+    """
+    figure, axes = panels(7.4, 3.3)
+    ax = axes[0, 0]
+    low, high = -1.6, 1.3
+    ax.axhline(0, color=INK, lw=1)
+    ax.text(2.3, 0.06, "as greedy search", color=INK, ha="right", va="bottom", size=9.5)
+    ax.axvline(0.6, color=GREY, lw=1, ls=":")
+    ax.text(0.62, low + 0.1, "the paper's α", color=GREY, size=9.5)
+    said = []
+    ends = [("bottom", 0.12), ("top", -0.14)]  # where a line's name is, at its start
+    for (name, points), colour, (side, off) in zip(curves.items(), SERIES, ends):
+        inside = {a: gain for a, gain in points.items() if gain > low}
+        ax.plot(list(points), list(points.values()), color=colour, clip_on=True)
+        ax.plot(list(inside), list(inside.values()), "o", ms=5, color=colour)
+        ax.text(0.02, points[0.0] + off, name, color=colour, va=side, weight="bold")
+        for a, gain in points.items():
+            if gain <= low:
+                place = 1.9 if said else 1.73  # beside the falling line
+                look = {"color": colour, "size": 9.5, "ha": "left" if said else "right"}
+                ax.text(place + 0.06, low + 0.1, f"↓ {signed(gain)} at {a:g}", **look)
+        listed = ", ".join(f"{signed(gain)} at {a:g}" for a, gain in points.items())
+        said.append(f"{name}: {listed}")
+    ax.set(
+        xlim=(-0.05, 2.35),
+        ylim=(low, high),
+        xlabel="α, the strength of the length penalty",
+        ylabel="BLEU, minus greedy search's",
+    )
+    ax.set_yticks([-1, 0, 1], ["−1", "0", "+1"])
+    figure.alternative = (
+        f"BLEU of a beam of four above greedy search. {'; '.join(said)}."
+    )
     return figure
 
 
@@ -110,7 +160,7 @@ def cache(pieces):
         _steps(ax, left, pieces, kept)
         total = n if kept else n * (n + 1) // 2
         title = "with a cache" if kept else "without a cache"
-        text = f"{title}: {total} computed"
+        text = f"{title}: {total} positions in all"
         ax.text(left, -n - 0.75, text, weight="bold", va="center")
         ax.text(left + n, -1.2, "new", color=BLUE, ha="right", weight="bold")
         other, colour = ("kept", GREY) if kept else ("computed again", WARNING)
