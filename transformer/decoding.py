@@ -49,7 +49,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # ## A model says one token at a time
 #
-# The model has learned one thing: given a source and the beginning of a translation, how likely is each token to come next? A translation needs many tokens, so somebody has to choose. The choosing is called **decoding**, and no weight of the model changes in it.
+# The model has learned one thing: given a source and the beginning of a translation, how likely is each token to come next? A translation needs many tokens, and choosing them is called **decoding**.
 #
 # The simplest choice is the likeliest token. Take it, append it, and ask again until the end mark comes. This is **greedy search**.
 #
@@ -82,7 +82,7 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 
 
 # %% [markdown]
-# Here is its output for the lady, and over each piece how sure the model was of it:
+# Here is its output for the lady, and over each piece how likely it was:
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
@@ -129,8 +129,6 @@ def greedy_search(model: nn.Module, source: Tensor, extra: int = 50) -> list[lis
 # We cannot try every sentence: with 3,500 tokens to choose from, there are twelve million beginnings of two tokens. But we can keep more than one beginning. At each step, extend each of them by every token, and of all these extensions keep the best $K$. This is **beam search**. What is written so far is called a **hypothesis**, and the hypotheses that are kept are the **beam**. With $K = 1$ it is greedy search; the paper keeps 4.
 #
 # On paper first, with $K = 2$: the beginning "a" has 0.5 and "b" has 0.4. After "a" the likeliest tokens have 0.4 and 0.3, after "b" 0.9 and 0.1. The four extensions have 0.2, 0.15, 0.36 and 0.04. The two best are kept, and the one that begins with "b" now leads.
-#
-# Below is that step for any beginnings.
 
 
 # %%
@@ -160,16 +158,16 @@ def extensions(
 # views.beam_tree(extend, lambda token: pieces([token])[0], K=2, steps=4)
 
 # %% [markdown]
-# *Blue beginnings are kept, and a thick frame marks the best of each step: "B ad" leads after two steps, but one step later "B ade te" has overtaken it. (In a running notebook or on the web page: move $K$ to 1, and the right answer dies at step 2.)*
+# *Blue beginnings are kept, and a thick frame marks the best of each step: "B ad" leads after two steps, but one step later "B ade te" has overtaken it. (Move $K$ to 1, and the right answer dies at step 2.)*
 #
 # In the tree each number is the probability of the whole beginning, so "ad" has 92% · 8% = 7.3%. After two steps "B ade" is behind with only 4.7%. But *te* follows "ade" almost surely, while *et* follows "ad" in a third of cases, and so the order turns round. Greedy search had dropped the winner one step too early.
 
 # %% [markdown]
 # ## When is a search over?
 #
-# A hypothesis that ends leaves the beam and waits in a list, and the next best beginning takes its place. And when may we stop? One more token can only lower $\log P$. So once the best beginning alive is below the best finished output, nothing can overtake that output any more.
+# A hypothesis that ends leaves the beam and waits in a list, and the next best beginning takes its place. And when may we stop? One more token can only lower $\log P$. So once the best beginning alive is below the best finished output, nothing can overtake that output.
 #
-# We try this search on the lady, and then on a longer sentence: *The happy niece paints our brave brown cow in front of the museum although the rich clubs beside the hospital do not build their theatre.* What will it make of this one?
+# We try this search on the lady, and then on a longer sentence: *The happy niece paints our brave brown cow in front of the museum although the rich clubs beside the hospital do not build their theatre.*
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -192,7 +190,7 @@ def extensions(
 # print("the niece:", tokenizer.decode(stump))
 
 # %% [markdown]
-# The lady has her *Badete*. But *Die glückliche Nichte?* means "The happy niece?", and then nothing more comes.
+# The lady has her *Badete*. But *Die glückliche Nichte?* means "The happy niece?", and nothing more.
 #
 # ## Why does the beam fall silent?
 #
@@ -233,9 +231,7 @@ def extensions(
 #
 # Dividing a negative number by more brings it closer to zero, so longer outputs gain. With $\alpha = 0$ the divisor is always 1. By hand: the stump has 5 tokens and gets −7.0 / 1.36 = −5.1, and the whole sentence has 28 and gets −9.6 / 2.78 = −3.5. Now the whole sentence wins.
 #
-# When may the search stop now? A further token still lowers $\log P$, but it raises the divisor, which helps. The largest divisor is that of the longest output allowed. Suppose that it is 2, and that the best beginning alive has $\log P = -4$. Then no output that grows from it can score above −2. If a finished output has −1.9, the search is over.
-#
-# `search_one` is the first search with this score and this rule; it returns the `n_best` outputs.
+# When may the search stop now? A further token still lowers $\log P$, but it raises the divisor, which helps. The largest divisor is that of the longest output allowed. Suppose it is 2, and the best beginning alive has $\log P = -4$. Then no output that grows from it can score above −2. If a finished output has −1.9, the search is over.
 
 
 # %%
@@ -253,6 +249,11 @@ class Hypothesis:
     score: float
 
 
+# %% [markdown]
+# `search_one` is the first search with this score and this rule; it returns the `n_best` outputs.
+
+
+# %%
 def search_one(
     model: nn.Module, sentence: Tensor, beam: int, alpha: float, limit: int, n_best: int
 ) -> list[Hypothesis]:
@@ -304,7 +305,7 @@ def beam_search(
 # assert beam_search(model, source, beam=1, alpha=0.0)[0][0].tokens == greedy
 
 # %% [markdown]
-# The lady's right sentence comes first; the third says *brachte*, "brought". ([Evidence 15.6](evidence/15_decoding.ipynb) says how the search is tested.)
+# The lady's right sentence comes first; the third says *brachte*, "brought".
 #
 # The niece gets the whole sentence. Its first half is right, its second is not: a search can only choose among what a model offers.
 
@@ -404,7 +405,7 @@ def beam_search(
 #
 # ## Is the difference real?
 #
-# Would another 200 sentences say the same? Usually there are no others. But we can draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show roughly how much the choice of sentences matters. This is the **paired bootstrap** (Koehn, 2004).
+# Would another 200 sentences say the same? To get an idea, draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show roughly how much the choice of sentences matters. This is the **paired bootstrap** (Koehn, 2004).
 
 # %% tags=["active-ipynb"]
 # draws = torch.randint(200, (1000, 200))
@@ -420,9 +421,7 @@ def beam_search(
 # %% [markdown]
 # *Each heap is a search minus greedy search on a thousand draws: the heap is red (worse) where the black bar, the middle 95%, is clear of zero, and grey where it is not.*
 #
-# The plain beam's harm is probably real, though the bar ends close to zero. With the penalty we cannot tell. This time there are more sentences, so we can look: on all 1,000 greedy search has 89.6, the plain beam 88.3, and the beam with the penalty 89.3 ([evidence 15.4](evidence/15_decoding.ipynb)).
-#
-# One warning: the bootstrap draws *sentences* again, not trainings. The same recipe with another seed may end more than one BLEU away ([chapter 16](16_translation.ipynb)).
+# The plain beam's harm is probably real, though the bar ends close to zero. With the penalty we cannot tell. On all 1,000 sentences greedy search has 89.6, the plain beam 88.3, and the beam with the penalty 89.3 ([evidence 15.4](evidence/15_decoding.ipynb)).
 
 # %% [markdown]
 # ## How should one ask?
@@ -483,7 +482,7 @@ def beam_search(
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** In a tiny model the first word is "der" with 0.6 or "die" with 0.4. After "der" comes "alte" with 0.4, "Hund" with 0.3, or one of many rare words; after "die" comes "Katze" with 0.9 or "alte" with 0.1. Then the output ends, with 0.9 after "der Hund", 0.4 after "die Katze", and 0.1 after the other two; if it does not end, a rare word follows. Leave the rare words out. Which output is the likeliest, without a penalty? Which does greedy search find, which a beam of two, and which a beam of three?
+# **1. By hand.** In a tiny model the first word is "der" with 0.6 or "die" with 0.4. After "der" comes "alte" with 0.4, "Hund" with 0.3, or one of many rare words; after "die" comes "Katze" with 0.9 or "alte" with 0.1. Then the output ends, with 0.9 after "der Hund", 0.4 after "die Katze", and 0.1 after the other two. Leave the rare words out. Which output is the likeliest, without a penalty? Which does greedy search find, which a beam of two, and which a beam of three?
 #
 # <details><summary>Answer</summary>
 #

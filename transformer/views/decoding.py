@@ -49,6 +49,25 @@ def sure(pieces, log_ps):
     return figure
 
 
+def _fall(ax, name, pieces, steps, colour, bottom):
+    """One curve of `falling`; below `bottom` it leaves the picture."""
+    sums = [sum(steps[:n]) for n in range(len(steps) + 1)]
+    beyond = sums[-1] < bottom
+    ax.plot(range(len(sums)), sums, color=colour, zorder=1 if beyond else 2)
+    text = f"{name}\n{signed(sums[-1])} after {len(steps)} tokens"
+    look = {"color": colour, "va": "center"}
+    if beyond:
+        last = next(n for n, value in enumerate(sums) if value < bottom)
+        ax.text(last - 1.2, 0.9 * bottom, f"↓ {text}", ha="right", **look)
+        return
+    ax.plot(len(steps), sums[-1], "o", color=colour, ms=6)
+    ax.text(len(steps) + 0.6, sums[-1], text, **look)
+    for place, (piece, step) in enumerate(zip(pieces, steps)):
+        if step < -1:
+            middle = (sums[place] + sums[place + 1]) / 2
+            ax.text(place + 0.9, middle, f"“{piece}” {signed(step)}", size=9.5, **look)
+
+
 def falling(curves):
     """log P of outputs while they grow: {output: (its pieces, log P of each)}.
 
@@ -57,28 +76,12 @@ def falling(curves):
     """
     figure, axes = panels(7.4, 3.5)
     ax = axes[0, 0]
-    totals = [sum(steps) for _, steps in curves.values()]
-    bottom = 1.35 * min(totals[:2])
+    bottom = 1.35 * min([sum(steps) for _, steps in curves.values()][:2])
     said = []
-    for (name, (pieces, steps)), colour in zip(curves.items(), (WARNING, BLUE, GREY)):
-        sums = [sum(steps[:n]) for n in range(len(steps) + 1)]
-        beyond = sums[-1] < bottom
-        ax.plot(range(len(sums)), sums, color=colour, zorder=1 if beyond else 2)
-        text = f"{name}\n{signed(sums[-1])} after {len(steps)} tokens"
-        look = {"color": colour, "va": "center"}
-        if beyond:
-            last = next(n for n, value in enumerate(sums) if value < bottom)
-            look["ha"] = "right"
-            ax.text(last - 1.2, 0.9 * bottom, f"↓ {text}", **look)
-        else:
-            ax.plot(len(steps), sums[-1], "o", color=colour, ms=6)
-            ax.text(len(steps) + 0.6, sums[-1], text, **look)
-        said.append(f"{name} falls to {signed(sums[-1])} in {len(steps)} tokens")
-        for place, (piece, step) in enumerate(zip(pieces, steps)):
-            if step < -1 and not beyond:
-                middle = (sums[place] + sums[place + 1]) / 2
-                look = {"ha": "left", "va": "center", "color": colour, "size": 9.5}
-                ax.text(place + 0.9, middle, f"“{piece}” {signed(step)}", **look)
+    for (name, curve), colour in zip(curves.items(), (WARNING, BLUE, GREY)):
+        _fall(ax, name, *curve, colour, bottom)
+        total, tokens = signed(sum(curve[1])), len(curve[1])
+        said.append(f"{name} falls to {total} in {tokens} tokens")
     longest = max(len(steps) for _, steps in curves.values())
     ax.set(
         xlim=(0, longest + 10),
@@ -98,31 +101,27 @@ def gains(curves):
     """
     figure, axes = panels(7.4, 3.3)
     ax = axes[0, 0]
-    low, high = -1.6, 1.3
+    low, small = -1.6, {"size": 9.5}
     ax.axhline(0, color=INK, lw=1)
-    ax.text(2.3, 0.06, "as greedy search", color=INK, ha="right", va="bottom", size=9.5)
+    ax.text(2.3, 0.06, "as greedy search", ha="right", va="bottom", **small)
     ax.axvline(0.6, color=GREY, lw=1, ls=":")
-    ax.text(0.62, low + 0.1, "the paper's α", color=GREY, size=9.5)
+    ax.text(0.62, low + 0.1, "the paper's α", color=GREY, **small)
     said = []
-    ends = [("bottom", 0.12), ("top", -0.14)]  # where a line's name is, at its start
-    for (name, points), colour, (side, off) in zip(curves.items(), SERIES, ends):
-        inside = {a: gain for a, gain in points.items() if gain > low}
-        ax.plot(list(points), list(points.values()), color=colour, clip_on=True)
-        ax.plot(list(inside), list(inside.values()), "o", ms=5, color=colour)
-        ax.text(0.02, points[0.0] + off, name, color=colour, va=side, weight="bold")
+    # the side of its start where a line's name is; its right or left for a loss
+    ends = [("bottom", 0.12, 1.79, "right"), ("top", -0.14, 1.96, "left")]
+    for (name, points), colour, end in zip(curves.items(), SERIES, ends):
+        va, off, place, ha = end
+        ax.plot(list(points), list(points.values()), "o-", ms=5, color=colour)
+        ax.text(0.02, points[0.0] + off, name, color=colour, va=va, weight="bold")
         for a, gain in points.items():
             if gain <= low:
-                place = 1.9 if said else 1.73  # beside the falling line
-                look = {"color": colour, "size": 9.5, "ha": "left" if said else "right"}
-                ax.text(place + 0.06, low + 0.1, f"↓ {signed(gain)} at {a:g}", **look)
+                text = f"↓ {signed(gain)} at {a:g}"
+                ax.text(place, low + 0.1, text, color=colour, ha=ha, **small)
         listed = ", ".join(f"{signed(gain)} at {a:g}" for a, gain in points.items())
         said.append(f"{name}: {listed}")
-    ax.set(
-        xlim=(-0.05, 2.35),
-        ylim=(low, high),
-        xlabel="α, the strength of the length penalty",
-        ylabel="BLEU, minus greedy search's",
-    )
+    ax.set(xlim=(-0.05, 2.35), ylim=(low, 1.3))
+    ax.set(xlabel="α, the strength of the length penalty")
+    ax.set(ylabel="BLEU, minus greedy search's")
     ax.set_yticks([-1, 0, 1], ["−1", "0", "+1"])
     figure.alternative = (
         f"BLEU of a beam of four above greedy search. {'; '.join(said)}."
