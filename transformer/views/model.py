@@ -1,9 +1,9 @@
 """The pictures of chapter 08: Figure 1 drawn once, a sentence on its way through, and
 sizes."""
 
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 
-from transformer.views.shapes import arrow, background, box, lane, norm, plus
+from transformer.views.shapes import arrow, background, box, norm
 from transformer.views.style import (
     DARK,
     GREY,
@@ -27,25 +27,27 @@ DECODER = [
     ("feed-forward", "feed-forward"),
 ]
 STEP, FIRST = 1.58, 2.72  # from sub-layer to sub-layer; where the lowest begins
+GAP = 0.11  # between two lanes of a bundle
 
 
-def machine(ax, N):
-    """Figure 1 with lanes, from token ids up to the softmax: every part at a fixed
-    height."""
-    for x, parts, name in ((SOURCE, ENCODER, "encoder"), (TARGET, DECODER, "decoder")):
+def machine(ax, N, lanes=(3, 3)):
+    """Figure 1 with lanes of source and target, from token ids up to the softmax: every
+    part at a fixed height."""
+    sides = ((SOURCE, ENCODER, "encoder"), (TARGET, DECODER, "decoder"))
+    for (x, parts, name), count in zip(sides, lanes):
         top = FIRST + STEP * len(parts)
         background(ax, (x - 3.5, 2.5), (4.0, top - 2.63))
         look = {"rotation": 90, "ha": "right", "va": "bottom", "color": DARK["norm"]}
         ax.text(x - 3.62, 2.62, f"{name}, {N} ×", **look)
         box(ax, (x - 1.0, 0.72), (2.0, 0.5), "embedding", "embedding")
         box(ax, (x - 1.0, 1.55), (2.0, 0.5), "+ positions", "positions")
-        lane(ax, (x, 0.3), (x, top + 0.14))
+        bundle(ax, x, (0.3, top + 0.2), count)
         for place, (text, idea) in enumerate(parts):
-            sublayer(ax, x, FIRST + STEP * place, text, idea)
+            sublayer(ax, x, FIRST + STEP * place, text, idea, half_width(count))
     top = FIRST + STEP * len(ENCODER) + 0.46
     y = FIRST + STEP + 0.47  # of cross-attention
-    ax.plot([SOURCE] * 2, [top - 0.08, top], color=BLUE, lw=1.6, zorder=3)
-    path = [(SOURCE, top), (6.15, top), (6.15, y), (7.35, y)]
+    left = SOURCE - half_width(lanes[0]) - 0.05
+    path = [(left, top), (6.15, top), (6.15, y), (7.35, y)]
     arrow(ax, *path, colour=BLUE, width=1.6)
     box(ax, (9.05, 7.9), (3.1, 0.5), "embedding, transposed", "embedding")
     arrow(ax, (TARGET, 8.4), (TARGET, 8.74))
@@ -55,15 +57,32 @@ def machine(ax, N):
     ax.text(8.72, FIRST + STEP - 0.06, "queries", va="top", **look)
 
 
-def sublayer(ax, x, y, text, idea):
-    """Off the lane at x into a sub-layer, back into the sum, and through the norm."""
+def half_width(lanes):
+    """From the middle of a bundle to its outermost lane."""
+    return GAP * (lanes - 1) / 2
+
+
+def bundle(ax, x, heights, lanes):
+    """Lanes side by side, one a token, around x: from one height up to another."""
+    (low, high), colour = heights, IDEAS["norm"]
+    for place in range(lanes):
+        at = x - half_width(lanes) + GAP * place
+        ax.plot([at, at], [low, high], color=colour, lw=1.7, zorder=4.5)
+        head = [(at - 0.055, high), (at, high + 0.16), (at + 0.055, high)]
+        ax.add_patch(Polygon(head, facecolor=colour, edgecolor="none", zorder=4.5))
+
+
+def sublayer(ax, x, y, text, idea, half):
+    """Off the lanes around x into a sub-layer, back into the sum, and through the norm;
+    `half` is half the bundle's width."""
     middle, wide, colour = x - 2.0, 2.5, IDEAS[idea]
-    arrow(ax, (x, y), (middle, y), (middle, y + 0.22), colour=colour)
+    arrow(ax, (x + half, y), (middle, y), (middle, y + 0.22), colour=colour)
     box(ax, (middle - wide / 2, y + 0.22), (wide, 0.5), text, idea)
     back = y + 0.94
-    arrow(ax, (middle, y + 0.72), (middle, back), (x - 0.14, back), colour=colour)
-    plus(ax, x, back)
-    norm(ax, x, y + 1.28)
+    edge = half + 0.14
+    arrow(ax, (middle, y + 0.72), (middle, back), (x - edge, back), colour=colour)
+    box(ax, (x - edge, back - 0.13), (2 * edge, 0.26), "+", depth=9, size=11)
+    norm(ax, x, y + 1.28, size=(2 * edge + 0.2, 0.18))
 
 
 def whole_model():
@@ -77,9 +96,11 @@ def whole_model():
     ax.text(TARGET, 9.7, out, ha="center", va="bottom", linespacing=1)
     top = FIRST + STEP * 2 + 0.55
     ax.text(5.2, top, "memory", color=DARK["attention"], ha="center", va="bottom")
-    for y, text in ((0.94, "add"), (1.28, "norm")):
-        look = {"color": DARK["norm"], "va": "center", "size": 9.5}
-        ax.text(TARGET + 0.42, FIRST + y, text, **look)
+    for x in (SOURCE, TARGET):
+        for y, text in ((0.94, "add"), (1.28, "norm")):
+            look = {"color": DARK["norm"], "va": "center", "size": 9.5}
+            ax.text(x + 0.58, FIRST + y, text, **look)
+    noted(ax, SOURCE + 0.32, 1.39, "a lane for each token", ha="left", va="center")
     theirs = "the paper’s “outputs (shifted right)”"
     noted(ax, TARGET, -0.32, theirs, ha="center", va="top")
     noted(ax, 12.3, 8.15, "the paper’s\n“Linear”", ha="left", va="center")
@@ -119,21 +140,14 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
     "scores".
     """
     figure, ax = canvas((0, 13.4), (-0.85, 10.4), 0.58)
-    machine(ax, N)
     sides = ("source", "target")
+    lanes = [stations[name].shape[1] for name in sides]
+    machine(ax, N, lanes)
     texts = {name: pieces(stations[name][0], tokenizer) for name in sides}
     for name, x in zip(texts, (SOURCE, TARGET)):
         ax.text(x, 0.13, texts[name], ha="center", va="top", weight="bold")
         noted(ax, x, -0.3, f"ids: {shape(stations[name])}", ha="center", va="top")
-    places = (
-        (SOURCE + 0.25, 2.28, "memory"),  # of one size with its lanes
-        (TARGET + 0.25, 2.28, "x"),
-        (TARGET + 0.25, 7.64, "x"),
-        (TARGET + 0.15, 8.57, "scores"),
-    )
-    for x, y, name in places:
-        ax.text(x, y, shape(stations[name]), va="center", size=9.5)
-    noted(ax, SOURCE - 0.2, 2.28, "sentences × tokens × width", ha="right", va="center")
+    shapes_beside(ax, stations)
     top, memory = FIRST + STEP * 2 + 0.55, shape(stations["memory"])
     look = {"va": "bottom", "color": DARK["attention"]}
     ax.text(SOURCE + 0.1, top, f"memory: {memory}", **look)
@@ -147,6 +161,21 @@ def traced(stations, probabilities, tokenizer, N="N", most=4):
         f"and {shape(stations['scores'])} scores. Likeliest is “{words[0]}”."
     )
     return figure
+
+
+def shapes_beside(ax, stations):
+    """The sizes of the lanes where they begin and end, and of the scores."""
+    places = (
+        (SOURCE + 0.45, 2.28, "memory"),  # of one size with its lanes
+        (TARGET + 0.35, 2.28, "x"),
+        (TARGET + 0.35, 7.66, "x"),
+        (TARGET + 0.15, 8.57, "scores"),
+    )
+    for x, y, name in places:
+        ax.text(x, y, shape(stations[name]), va="center", size=9.5)
+    noted(
+        ax, SOURCE - 0.45, 2.28, "sentences × tokens × width", ha="right", va="center"
+    )
 
 
 def next_tokens(ax, words, values, V):
@@ -169,10 +198,14 @@ def next_tokens(ax, words, values, V):
 
 
 def next_word(tables):
-    """{(source, target so far): [(word, probability)]} as bars, a block each."""
-    figure, axes = panels(7.6, 1.75, columns=len(tables), sharex=True)
+    """{(source, target so far): [(word, probability)]} as bars, a block each, two in a
+    row."""
+    high = (len(tables) + 1) // 2
+    figure, axes = panels(
+        7.2, 1.55 * high + 0.2, high, min(len(tables), 2), sharex=True
+    )
     said = []
-    for ax, ((source, target), rows) in zip(axes[0], tables.items()):
+    for ax, ((source, target), rows) in zip(axes.flat, tables.items()):
         best = max(value for _, value in rows)
         for place, (_, value) in enumerate(rows):
             colour = GREEN if value == best else LIGHT
@@ -191,7 +224,8 @@ def next_word(tables):
         without_frame(ax)
         likeliest = max(rows, key=lambda row: row[1])[0]
         said.append(f"{source} {target} ... {likeliest} ({best:.2f}).")
-    axes[0, len(tables) // 2].set_xlabel("probability of the next token")
+    for ax in axes[-1]:
+        ax.set_xlabel("probability of the next token")
     figure.alternative = "The likelier next word: " + " ".join(said)
     return figure
 

@@ -40,6 +40,13 @@ class Forgetful(Transformer):
         return self.decoder(self.embed(target), memory, so_far, None)
 
 
+class Mixing(Transformer):
+    """The encoder takes sentences for tokens: each sentence sees its neighbours."""
+
+    def encode(self, source: Tensor) -> Tensor:
+        return self.encoder(self.embed(source).transpose(0, 1)).transpose(0, 1)
+
+
 def built(*kinds: type[Transformer]) -> list[Transformer]:
     """New models, always the same; the state of chance stays as it was."""
     with torch.random.fork_rng(devices=[]):
@@ -73,17 +80,21 @@ def moved(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
 
 @torch.no_grad()
 def broken_rule(model: Transformer, source: Tensor, target: Tensor) -> int:
-    """1: a row looks ahead; 2: padding changes scores; 0: neither."""
+    """1: a row looks ahead; 2: padding changes scores; 3: a neighbour does; 0: none."""
     if moved(model, source, target).triu(1).any():
         return 1
     padded = F.pad(source, (0, 3), value=model.config.pad_id)
-    change = (model(padded, target) - model(source, target)).abs().max()
-    return 2 if change > 1e-3 else 0
+    alone = model(source, target)
+    if (model(padded, target) - alone).abs().max() > 1e-3:
+        return 2
+    two = torch.cat([source, source.flip(1)])
+    change = model(two, target.expand(2, -1))[:1] - alone
+    return 3 if change.abs().max() > 1e-3 else 0
 
 
 def suspects() -> list[tuple]:
     source, target = torch.tensor([[5, 6, 8, 2]]), torch.tensor([[1, 4, 7, 9, 3]])
-    models = built(Transformer, Peeking, Forgetful, Leaking)
+    models = built(Transformer, Peeking, Forgetful, Leaking, Mixing)
     return [(model, source, target) for model in models]
 
 
@@ -91,5 +102,5 @@ check_broken_rule = Exercise(
     broken_rule,
     suspects,
     "change each target token in turn and look at earlier rows; then put padding "
-    "behind the source, and allow for rounding",
+    "behind the source; then put another source beside it; allow for rounding",
 )
