@@ -92,7 +92,7 @@ MISTAKES = {
     "by_turns": ("[sines, cosines]", "[cosines, sines]"),
     "head_of": ("i * d_k:(i + 1) * d_k", "i::W.shape[0] // d_k"),
     "rescaled": ("bias * root", "bias"),
-    "right_elsewhere": ("right(best, 1)", "right(best, 0)"),
+    "in_order": ("lean > masculine", "lean >= masculine"),
     "most_frequent": ("[:size - len(marks)]", "[:size]"),
     "likeliest_pieces": ("before + log_p[piece]", "log_p[piece]"),
 }

@@ -1,4 +1,4 @@
-"""Exercises of notebook 16: weights averaged, a shift tried on other owners."""
+"""Exercises of notebook 16: weights averaged, pairs of owners in the right order."""
 
 import torch
 
@@ -23,16 +23,9 @@ def weights_kept(updates: list[int], k: int) -> tuple[dict, int]:
     }, k
 
 
-def right_elsewhere(feminine: torch.Tensor, masculine: torch.Tensor) -> int:
-    """How many of every second owner are right with the line that suits the others best."""
-
-    def right(line: float, half: int) -> int:
-        ihren, seinen = feminine[half::2] >= line, masculine[half::2] < line
-        return int(ihren.sum() + seinen.sum())
-
-    lines = sorted([*feminine[::2].tolist(), *masculine[::2].tolist()])
-    best = max(lines, key=lambda line: right(line, 0))  # the first of several
-    return right(best, 1)
+def in_order(feminine: torch.Tensor, masculine: torch.Tensor) -> float:
+    """The share of all pairs in which the feminine owner has the greater leaning."""
+    return (feminine[:, None] > masculine).double().mean().item()
 
 
 def leanings(seed: int, apart: float, n: int = 9) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,14 +45,14 @@ check_averaged = Exercise(
     "the keys are updates, in any order: sort them, take the last k, and add into new tensors",
 )
 
-check_right_elsewhere = Exercise(
-    right_elsewhere,
+check_in_order = Exercise(
+    in_order,
     lambda: [
         leanings(1, apart=1.0),
         leanings(2, apart=2.5),
-        leanings(3, apart=-4.0),  # the wrong way round: one kind alone can be right
+        leanings(3, apart=-4.0),  # the wrong way round
         (torch.tensor([-1.0, -2.0]), torch.tensor([-2.0, -2.0])),  # two at one place
     ],
-    "the line is chosen on [::2] alone, and what is right is counted on [1::2] alone; feminine "
-    "owners at or above the line are right, and masculine ones below it",
+    "compare each feminine leaning with each masculine one, F times M pairs in all; only a strictly "
+    "greater one is in order, and the share of these is a float",
 )
