@@ -22,19 +22,34 @@ MEANINGS = {
     "Ich weiß nicht, was ich ohne dich täte.": "right",
     "Ich weiß nicht, was ich ohne dich machen würde.": "right",
     "Tom vertraut ihr.": "Tom trusts her.",
-    "Wer den Pipier legt, ruft die Melodie an.": "Who lays the pipier, phones the tune.",
-    "Nach dem Spiel ging er gleich nach Hause, um seinen Hund zu füttern.": (
-        "After the game he went straight home to feed his dog."
+    "Wer zahlt, ruft die Anrufe.": "Who pays, calls the phone calls.",
+    "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": (
+        "After the game he went directly home to feed his dog."
     ),
-    "Ich bin aus Neugier gegangen.": "I went out of curiosity.",
-    "Tom hat sich zugestimmt, die Arbeit zu erledigen.": (
-        "Tom has agreed himself to get the work done."
-    ),
-    "Ich bin damit nicht einverstanden.": "I do not agree with it.",
+    "Ich bin aus Neugier da gegangen.": "Out of curiosity I walked there.",
+    "Tom hat sich der Arbeit eingestimmt.": "Tom has tuned himself the work.",
+    "Ich billige es nicht.": "I don't approve of it.",
     "Alle Männer müssen sterben.": "All men (or males) must die.",
-    "Wir haben dieselbe Gruppe von Freunden.": "We have the same group of friends.",
+    "Wir haben die gleiche Gruppe von Freunden.": "We have the same group of friends.",
     "Wir haben einander vertraut.": "We trusted each other.",
-    "Ich bin heimlich in jemand anderem verliebt.": "I am secretly in love with somebody else.",
+    "Ich bin heimlich in jemand anderen Frau verliebt.": (
+        "I am secretly in love with someone else wife."
+    ),
+}
+# Whether that is a good translation
+VERDICTS = {
+    "Tom vertraut ihr.": "right",
+    "Wer zahlt, ruft die Anrufe.": "wrong: the proverb is lost",
+    "Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.": "right",
+    "Ich bin aus Neugier da gegangen.": (
+        "wrong: *da* says where I walked, not where to"
+    ),
+    "Tom hat sich der Arbeit eingestimmt.": "wrong: another verb",
+    "Ich billige es nicht.": "right",
+    "Alle Männer müssen sterben.": "doubtful: it can leave the women out",
+    "Wir haben die gleiche Gruppe von Freunden.": "right",
+    "Wir haben einander vertraut.": "right",
+    "Ich bin heimlich in jemand anderen Frau verliebt.": 'wrong: the "\'s" is lost',
 }
 # common words, for runs that a reader makes
 WORDS = {
@@ -241,6 +256,11 @@ WORDS = {
     "drei": "three",
     "zwei": "two",
 }
+
+
+def judged(german: str) -> str:
+    """The verdict of a person on a German sentence of the record, and nothing on any other."""
+    return VERDICTS.get(german, "")
 
 
 def says(german: str) -> str:

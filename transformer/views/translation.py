@@ -18,6 +18,7 @@ from transformer.views.style import (
 )
 
 BLUE = IDEAS["attention"]
+OWNERS = {"feminine": SERIES[1], "masculine": SERIES[0]}
 WIDEST = 58  # letters of a line
 # BLEU on newstest2014, English to German; FLOPs of training (ByteNet's were not given)
 TABLE_2 = {
@@ -95,23 +96,19 @@ def progress(log):
     return figure
 
 
-def trainings(scores, sides=("validation", "test")):
-    """A dot for every training: {row: a list of BLEU for each side}."""
-    options = {"sharex": True, "sharey": True}
-    width = 7.6 if len(sides) > 1 else 5.6
-    figure, axes = panels(
-        width, 0.42 * len(scores) + 0.9, columns=len(sides), **options
-    )
+def trainings(scores):
+    """A dot for every training: {row: (BLEU on validation, BLEU on test)}, lists."""
+    options = {"columns": 2, "sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 0.42 * len(scores) + 0.9, **options)
     figure.get_layout_engine().set(wspace=0.14)
-    for ax, side, title in zip(axes[0], range(len(sides)), sides):
+    for ax, side, title in zip(axes[0], range(2), ("validation", "test")):
         for place, values in enumerate(row[side] for row in scores.values()):
             middle = mean(values)
             ax.plot(
                 values, [place] * len(values), "o", color=BLUE, alpha=0.55, mec="none"
             )
             ax.plot([middle] * 2, [place - 0.28, place + 0.28], color=INK, lw=1.6)
-        alone = {"title": "", "xlabel": f"BLEU on {title}"}
-        ax.set(**({"title": title, "xlabel": "BLEU"} if len(sides) > 1 else alone))
+        ax.set(title=title, xlabel="BLEU")
         ax.grid(axis="x")
         without_frame(ax)
     axes[0, 0].set_yticks(range(len(scores)), list(scores))
@@ -121,7 +118,7 @@ def trainings(scores, sides=("validation", "test")):
         for name, row in scores.items()
     ]
     figure.alternative = (
-        f"A dot for every training, a stroke for the mean. On {' and on '.join(sides)}: "
+        "A dot for every training, a stroke for the mean. On validation and on test: "
         f"{'; '.join(said)}."
     )
     return figure
@@ -226,63 +223,112 @@ def alignment(looks, english, german):
 
 
 def leanings(leans, feminine, masculine):
-    """How far a model prefers *ihren* to *seinen* for each owner, before and after.
-
-    leans: {"before": {noun: difference of the two logits}, "after": ...}.
-    """
-    figure, axes = panels(7.6, 3.1)
+    """How far a model prefers *ihren* to *seinen* for each owner: {noun: difference of the
+    two logits}."""
+    figure, axes = panels(7.6, 2.1)
     ax = axes[0, 0]
+    said = owners_at(ax, 0.0, leans, feminine, masculine, {"cow", "moon", "elephant"})
+    for kind, nouns, y in (
+        ("feminine", feminine, 0.13),
+        ("masculine", masculine, -0.13),
+    ):
+        place = (max(leans[noun] for noun in nouns), y)
+        beside(ax, f"{kind} owners", place, (12, 0), color=OWNERS[kind], weight="bold")
+    ax.set(ylim=(-0.45, 0.75), xlim=(-3.6, 0.6))
+    ax.set(xlabel="logit of ihren minus logit of seinen", yticks=[])
+    sides(ax, 0.62, "seinen", "ihren")
+    figure.alternative = said + "."
+    return figure
+
+
+def lessons(panels_of, feminine, masculine):
+    """The leanings before and after some lessons, a panel for each thing that was lost.
+
+    panels_of: {title: (two words, {"before": {noun: difference}, "after": ...})}; right of
+    the line the first word wins.
+    """
+    options = {"columns": len(panels_of), "sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 3.0, **options)
     said = []
-    kinds = {"feminine": (feminine, 0.13), "masculine": (masculine, -0.13)}
-    colours = {"feminine": SERIES[1], "masculine": SERIES[0]}
-    for y, (when, values) in zip((1.0, 0.0), leans.items()):
-        for kind, (nouns, offset) in kinds.items():
-            places = {noun: (values[noun], y + offset) for noun in nouns}
-            ax.plot(*zip(*places.values()), "o", color=colours[kind], ms=7, alpha=0.75)
-            shift = 9 if offset > 0 else -9
-            name_some(ax, places, {"cow", "moon"}, colours[kind], shift)
-            aside = {} if y > 0 else {"aside": -3}
-            name_some(ax, places, {"elephant"}, colours[kind], shift, **aside)
-            if y > 0:
-                place = max(places.values())
-                beside(ax, kind, place, (10, 0), color=colours[kind], weight="bold")
-            right = sum((x > 0) == (kind == "feminine") for x, _ in places.values())
-            said.append(f"{when}, {right} of {len(places)} {kind} owners are right")
-    ax.axvline(0, color=INK, lw=1)
-    ax.set_yticks([1.0, 0.0], [f"{when} the lessons" for when in leans])
-    ax.tick_params(axis="y", length=0)
-    ax.set(ylim=(-0.6, 1.75), xlabel="logit of ihren minus logit of seinen")
-    beside(ax, "← seinen wins", (0, 1.62), (-6, 0), color=GREY, ha="right")
-    beside(ax, "ihren wins →", (0, 1.62), (6, 0), color=GREY)
+    for ax, (title, (words, leans)) in zip(axes[0], panels_of.items()):
+        for y, (when, values) in zip((1.0, 0.0), leans.items()):
+            said.append(f"{title}, {when}: ")
+            said[-1] += owners_at(ax, y, values, feminine, masculine)
+            if ax is axes[0, 0] and y > 0:
+                for kind, nouns, up in (
+                    ("feminine", feminine, 12),
+                    ("masculine", masculine, -12),
+                ):
+                    middle = mean(values[noun] for noun in nouns)
+                    place = (middle, y + (0.13 if up > 0 else -0.13))
+                    look = {"color": OWNERS[kind], "weight": "bold", "ha": "center"}
+                    beside(ax, kind, place, (0, up), **look)
+        ax.set(title=title, ylim=(-0.5, 1.85), xlim=(-4.3, 2.3))
+        ax.set_xlabel(f"logit of {words[0]} minus logit of {words[1]}")
+        ax.tick_params(axis="y", length=0)
+        sides(ax, 1.68, words[1], words[0])
+    axes[0, 0].set_yticks([1.0, 0.0], ["before\nthe lessons", "after\nthe lessons"])
     figure.alternative = "; ".join(said) + "."
     return figure
 
 
-def swaps(moved, owners, others):
-    """How far one changed word moves each leaning: {when: {word: [change, ...]}}.
-
-    The dot that another English owner has moved furthest is named: owners to others.
-    """
-    figure, axes = panels(7.6, 2.5, columns=len(moved), sharex=True, sharey=True)
-    words = list(next(iter(moved.values())))
+def owners_at(ax, y, values, feminine, masculine, named=frozenset()):
+    """Dots of all owners on one line, feminine above, masculine below; what they say."""
     said = []
-    for ax, (when, rows) in zip(axes[0], moved.items()):
-        for place, word in enumerate(words):
-            colour = SERIES[1] if word == words[-1] else GREY
-            ax.plot(rows[word], [place] * len(rows[word]), "o", color=colour, alpha=0.6)
-            low, high = min(rows[word]), max(rows[word])
-            said.append(f"{when}, {word}: {low:+.1f} to {high:+.1f}")
-        changes = rows[words[0]]
-        i = max(range(len(changes)), key=lambda i: abs(changes[i]))
-        name = f"{list(owners)[i]} → {list(others)[i]}"
-        beside(ax, name, (changes[i], 0), (-4, 11), color=GREY, size=9)
-        ax.axvline(0, color=INK, lw=1)
-        ax.set(title=f"{when} the lessons", ylim=(len(words) - 0.5, -1.1))
-        ax.set_xlabel("change of the leaning, in logits")
-        ax.tick_params(axis="y", length=0)
-        beside(ax, "← to seinen", (0, -0.85), (-5, 0), color=GREY, ha="right")
-        beside(ax, "to ihren →", (0, -0.85), (5, 0), color=GREY)
-    axes[0, 0].set_yticks(range(len(words)), [f"another\n{word}" for word in words])
+    for kind, nouns, offset in (
+        ("feminine", feminine, 0.13),
+        ("masculine", masculine, -0.13),
+    ):
+        colour = OWNERS[kind]
+        places = {noun: (values[noun], y + offset) for noun in nouns}
+        ax.plot(
+            *zip(*places.values()),
+            "o",
+            color=colour,
+            ms=7,
+            alpha=0.75,
+            mec="white",
+            mew=0.5,
+        )
+        name_some(ax, places, named, colour, 9 if offset > 0 else -9)
+        right = sum((x > 0) == (kind == "feminine") for x, _ in places.values())
+        said.append(f"{right} of {len(places)} {kind} owners are right")
+    return ", ".join(said)
+
+
+def sides(ax, y, left, right):
+    """The line at nothing, and who wins on each of its sides."""
+    ax.axvline(0, color=INK, lw=1)
+    beside(ax, f"← {left} wins", (0, y), (-6, 0), color=GREY, ha="right")
+    beside(ax, f"{right} wins →", (0, y), (6, 0), color=GREY)
+
+
+def swaps(moved, owners, others, named):
+    """How far one changed word moves each leaning: {word: [change, ...]}.
+
+    Some dots of the first row are named, owners to others; named: which owners.
+    """
+    figure, axes = panels(7.6, 2.6)
+    ax = axes[0, 0]
+    said = []
+    for place, (word, changes) in enumerate(moved.items()):
+        every = all(change < 0 for change in changes)
+        colour = INK if every else GREY
+        ax.plot(changes, [place] * len(changes), "o", color=colour, ms=7, alpha=0.6)
+        said.append(f"{word}: {min(changes):+.1f} to {max(changes):+.1f}")
+    pairs = zip(owners, others, next(iter(moved.values())))
+    for owner, other, change in pairs:
+        if owner in named:
+            ax.plot(change, 0, "o", ms=7, mfc="none", mec=INK, mew=1.6)
+            look = {"color": INK, "size": 9.5, "ha": "center"}
+            beside(ax, f"{owner} → {other}", (change, 0), (0, 13), **look)
+    ax.axvline(0, color=INK, lw=1)
+    ax.set(ylim=(len(moved) - 0.5, -1.25), xlim=(-1.5, 1.0))
+    ax.set_xlabel("change of the leaning, in logits")
+    ax.tick_params(axis="y", length=0)
+    beside(ax, "← towards seinen", (0, -1.0), (-6, 0), color=GREY, ha="right")
+    beside(ax, "towards ihren →", (0, -1.0), (6, 0), color=GREY)
+    ax.set_yticks(range(len(moved)), [f"another\n{word}" for word in moved])
     figure.alternative = "; ".join(said) + "."
     return figure
 
@@ -293,14 +339,12 @@ def beside(ax, text, place, shift, **look):
     ax.annotate(text, place, shift, textcoords="offset points", **look)
 
 
-def name_some(ax, places, named, colour, shift, aside=None):
-    """The names of some owners, above or below their dots, which get a ring; aside: from
-    where the name begins, so many points beside its dot."""
-    look = {"va": "bottom" if shift > 0 else "top", "color": colour}
-    look["ha"] = "center" if aside is None else "left"
+def name_some(ax, places, named, colour, shift):
+    """The names of some owners, above or below their dots, which get a ring."""
+    look = {"va": "bottom" if shift > 0 else "top", "color": colour, "ha": "center"}
     for noun in sorted(named & set(places)):
         ax.plot(*places[noun], "o", ms=7, mfc="none", mec=INK, mew=1.6)
-        beside(ax, noun, places[noun], (aside or 0, shift), **look)
+        beside(ax, noun, places[noun], (0, shift), **look)
 
 
 class Live:
