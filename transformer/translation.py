@@ -9,13 +9,13 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/16_translation.ipynb)
 #
-# *Section 6.1 of the paper. Reading takes about 20 minutes, running the page less than one. Training the translator, too, takes a quarter of an hour on a GPU, or an hour and a half on a CPU.*
+# *Section 6.1 of the paper. Reading takes about 20 minutes, running the page less than one.*
 #
 # One model has written both of these:
 #
 # > *After the game, he went straight home to feed his dog.*
 # >
-# > *Nach dem Spiel ging er gleich nach Hause, um seinen Hund zu füttern.*
+# > *Nach dem Spiel ging er direkt nach Hause, um seinen Hund zu füttern.*
 #
 # > *The cat lost its ball.*
 # >
@@ -23,7 +23,7 @@
 #
 # The first is perfect. The second is wrong, for a *Katze* is feminine and *seinen* is "his". Yet the model has a good score, and the score would hardly rise if every cat lost *her* ball.
 #
-# **So what does a good score tell you about a translator?** You will watch a model learn German and give one its score. Then we go after the mistake that the score hides, with two guesses, and put each of them to the test.
+# **So what does a good score tell you about a translator?** You will watch a model learn German and give it a score. Then we go after the mistake that the score hides: is it ignorance, what does the model go by, and can lessons cure it?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -39,9 +39,9 @@
 # import copy
 # import random
 # import re
-# from collections import Counter
-# from statistics import mean
+# from statistics import mean, median
 #
+# import sacrebleu
 # import torch
 #
 # from transformer import (
@@ -60,6 +60,7 @@
 # from transformer.models.pretrained import bundled_folder
 # from transformer.views import translation as drawn
 # from transformer.views.evidence import markdown_table
+# from transformer.views.glosses import judged, says
 #
 # torch.manual_seed(0)
 # torch.set_num_threads(1)  # the models below are too small to share between cores
@@ -69,7 +70,7 @@
 #
 # In [chapter 14](14_training.ipynb) you trained a translator on sentences that a grammar had made up. Now real ones. [Tatoeba](https://tatoeba.org) is written and translated by volunteers: greetings, proverbs, complaints, a great deal about somebody called Tom. 161,852 pairs are for training and 2,000 for the test. The model is not told which word belongs to which.
 #
-# It is a Transformer with three layers on each side, and a tenth of the parameters of the paper's base. **On a GPU the next cell makes this run in front of you**. Everywhere else it reads the record of ours.
+# It is a Transformer with three layers on each side, and a tenth of the parameters of the paper's base. We have trained it for an hour and a half on a CPU, and the next cell reads the record of this run. **On a GPU the cell makes the run in front of you**, in a quarter of an hour.
 
 # %% tags=["active-ipynb"]
 # # @title Make the run here?
@@ -83,7 +84,6 @@
 #     run_experiment(experiment, validate=tatoeba_run.watched, callbacks=[live])
 #     run = tatoeba_run.record_of(folder)
 # else:
-#     folder = "tatoeba"  # the model that ships with the package
 #     run = tatoeba_run.record()
 # print(f"{run['updates']:,} updates, {run['minutes']:.0f} minutes on {run['hardware']}")
 
@@ -102,52 +102,59 @@
 # %% [markdown]
 # ## Ten sentences that it never saw
 #
-# From here on we use another model, which ships with the package: as large, and trained on the same pairs about twice as long. If you made the run, the cells take your model instead, and your numbers differ. `RUN = "no"` brings ours back.
-#
-# Here are the first ten sentences of the test set, good and bad as they fall. None of them is in training, in English or in German. How many would you accept?
+# Here are the first ten sentences of the test set, good and bad as they fall. None of them is in training, in English or in German. How many would you accept? The last column has our verdict.
 
 # %% tags=["active-ipynb"]
-# model, its_tokenizer = load(folder)
-# sources, _, references = zip(*run["first_ten"])
-# outputs = translate(model, its_tokenizer, sources)
-# rows = zip(sources, outputs, references, map(drawn.says, outputs))
-# headings = ["English", "the model", "a volunteer", "what the model's German says"]
+# sources, outputs, references = zip(*run["first_ten"])
+# # says and judged know the German of our record, and not that of your own run
+# rows = zip(sources, outputs, map(says, outputs), references, map(judged, outputs))
+# headings = ["English", "the model", "what its German says", "a volunteer", "verdict"]
 # markdown_table(headings, rows)
 
 # %% [markdown]
 # *Sentences by the contributors of [Tatoeba](https://tatoeba.org), through [manythings.org/anki](https://www.manythings.org/anki/), CC BY 2.0 FR.*
 #
-# The proverb is broken. "I went there" has lost its "there". The last sentence has lost a wife, and its *anderem* has the wrong case. In Tom's job *sich* is a fault of grammar, and "all men" can be read as males. The other five are right, for example *Ich bin damit nicht einverstanden*. The volunteer's *Ich halte nichts davon* says the same with other words, and BLEU, which counts shared runs of words ([chapter 15](15_decoding.ipynb)), gives almost nothing for it. So good translations can score far below 100.
+# Five of the ten are right. One of them, *Ich billige es nicht*, shares only its first word with the volunteer's sentence, and still it says the same.
 #
-# ## One number for two thousand sentences
+# ## One number
 #
-# Before the paper takes a score, it **averages the weights** that were kept at the last few validations, number by number, so that the accidents of single batches partly cancel. And it **searches with a beam** of four, instead of taking the likeliest word. Which will gain more, the average or the beam?
+# BLEU counts the runs of one to four words that the outputs share with the references ([chapter 15](15_decoding.ipynb)). What does it give these ten, and what the right sentence that shares so little?
 
 # %% tags=["active-ipynb"]
+# ten = sacrebleu.corpus_bleu(outputs, [references]).score
+# alone = sacrebleu.sentence_bleu(outputs[5], [references[5]]).score  # the sixth
+# print(f"all ten: {ten:.1f}; '{outputs[5]}' alone: {alone:.1f}")
+#
 # names = {
 #     "last, greedy": "last weights, greedy",
 #     "averaged, greedy": "average of the last three, greedy",
 #     "averaged, beam": "average of the last three, beam of four",
 # }
 # scores = {name: run[f"test.{way}.bleu"] for way, name in names.items()}
-# if folder == "tatoeba":
-#     card = read_rows(bundled_folder("tatoeba") / "card.json")[0]
-#     scores["the model that ships, trained longer"] = card["test.bleu"]
+# card = read_rows(bundled_folder("tatoeba") / "card.json")[0]
+# scores["the model that ships, beam of four"] = card["test.bleu"]
 # rows = [[name, f"{score:.1f}"] for name, score in scores.items()]
 # markdown_table(["", "BLEU on the 2,000 test sentences"], rows)
 
 # %% [markdown]
-# The first three rows are the run that you watched. Averaging gains almost nothing there, and the beam more than one BLEU. **Our model's score is 44.7** (sacreBLEU, capitals counted). It flatters a little: three such models were trained, and the best was chosen on this very test. Is 44.7 good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare.**
+# A right sentence can score 13 of 100, and ten sentences of which five are right score 41. So even a good translator stays far below 100.
+#
+# The table goes from the simplest way to the best. The paper **averages weights**: it loads the weights that were saved at the last few validations, and replaces each number of a matrix by its mean over these files. For a single matrix in three files that is `(a + b + c) / 3`. Here this gains about a tenth of a BLEU, and the beam, which keeps four translations going instead of one, gains more than one.
+#
+# From here on the page uses the model of the last row, which ships with the package. This model is as large and learned from the same pairs, but about twice as long, with more dropout and the norms first. **Its score is 44.7.** That flatters a little: three such models were trained, and the one with the best score on this very test was kept.
+#
+# Is 44.7 good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare.**
 
 # %% [markdown]
 # ## Your own sentence
 #
-# The cell prints the beam's three best answers to the cat's sentence, or to one that you type, each with the score by which the beam ranks it. The picture shows where the model looked as it wrote the best one.
+# The cell prints the beam's three best answers to the cat's sentence, or to a sentence that you type. Each has its score in the beam, where nearer to zero is better. The picture shows where the model looked as it wrote the best answer.
 
 # %% tags=["active-ipynb"]
 # # @title Your own sentence
 # SENTENCE = ""  # @param {type: "string"}
 #
+# model, its_tokenizer = load("tatoeba")  # the model that ships
 # sentence = SENTENCE or "The cat lost its ball."
 # best = translate_n_best(model, its_tokenizer, [sentence], n_best=3)[0]
 # for answer in best:
@@ -160,37 +167,31 @@
 # %% [markdown]
 # *Go down the rows, the German words as they are written: at “seinen” the model looks at "its" and a little at "ball", and hardly at the cat.*
 #
-# The third answer avoids the question: *den Ball* is "the ball", and good German. None of the three has *ihren*. Is it because the model does not look at the cat? The map cannot tell, for what the model finds at "its" may already know of the cat.
+# None of the three answers has *ihren*, "her". Is it because the model does not look at the cat? The map cannot tell. What the decoder reads at "its" is the encoder's vector, and the encoder may have written into it whose "its" it is.
 #
-# ## Whose ball is it?
+# ## Does it know that a cat is a she?
 #
-# German says *seinen Ball* if the owner's noun is masculine or neuter, like *Hund*, the dog, and *ihren Ball* if it is feminine, like *Katze*. The little model of [chapter 4](04_attention.ipynb) gets the cat right. It learned from our grammar. Did it have a better teacher? What becomes of "its" in each corpus?
+# German says *seinen Ball* if the owner's noun is masculine, like *Hund*, the dog, and *ihren Ball* if it is feminine, like *Katze*. **Our first guess: the model does not know this, since hardly anybody has taught it.** Of the 161,852 training pairs only 179 have "its" ([evidence 16.9](evidence/16_translation.ipynb)).
+#
+# A single cat proves little, so we ask about thirteen feminine and thirteen masculine owners. And we look below the winning word. Just before the possessive, the model has a logit for *ihren* and one for *seinen*. Their difference says which way it leans:
 
-# %% tags=["active-ipynb"]
-# def possessive(german):
-#     """Which is in a German sentence, with any ending: "ihr", "sein" or "neither"?"""
-#     found = re.search(r"\b(ihr|sein)(e|en|em|er|es)?\b", german.lower())
-#     return found[1] if found else "neither"
-#
-#
-# pairs = list(read_corpus("bundled", "train"))  # the grammar's
-# found = Counter(
-#     possessive(german)
-#     for english, german in pairs
-#     if re.search(r"\bits\b", english.lower())
-# )
-# record = table("lessons").iloc[0]  # Tatoeba's, counted in the same way
-# counts = {
-#     "the grammar": [len(pairs), found["sein"], found["ihr"]],
-#     "Tatoeba": [record[f"tatoeba.{kind}"] for kind in ("pairs", "sein", "ihr")],
-# }
-# rows = [[name, *(f"{n:,.0f}" for n in row)] for name, row in counts.items()]
-# markdown_table(["", "pairs", '"its": sein', '"its": ihr'], rows)
+# %%
+import torch
+
+
+@torch.no_grad()
+def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
+    """How much the model prefers the first word to the second as the next, in logits."""
+    source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
+    target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
+    logits = model(source, target)[0, -1]  # of the token that comes next
+    # "verlor" stands before, for a word inside a sentence has another token than a first
+    ihren, seinen = (tokenizer.encode(f"verlor {word}")[-1] for word in words)
+    return (logits[ihren] - logits[seinen]).item()
+
 
 # %% [markdown]
-# In the grammar one sentence of ten says "its". In Tatoeba it is one of a thousand: 179 pairs, of which 53 use neither word in German. So here is **our first guess: the model does not know the rule, since hardly anybody has taught it.**
-#
-# If so, a few lessons should help. We take 400 of the grammar's sentences with "its", half with *ihr* and half with *sein*. Then we ask about 26 owners that are in none of the lessons:
+# We begin the German sentence ourselves, rightly for every owner: *Die Kuh verlor* (the cow lost) or *Der Mond verlor* (the moon lost). If the first guess is right, cows and moons lean alike. What do you expect?
 
 # %% tags=["active-ipynb"]
 # feminine = dict(
@@ -203,14 +204,85 @@
 #     fish="Fisch", king="König", lion="Löwe", moon="Mond", river="Fluss",
 #     table="Tisch", train="Zug", tree="Baum", wolf="Wolf",
 # )  # fmt: skip
-# owners = {*feminine, *masculine}
+# begun = {noun: f"Die {owner} verlor" for noun, owner in feminine.items()}
+# begun |= {noun: f"Der {owner} verlor" for noun, owner in masculine.items()}
 #
+# leans = {}
+# for noun, german in begun.items():
+#     leans[noun] = leaning(model, its_tokenizer, f"The {noun} lost its ball.", german)
+# drawn.leanings(leans, feminine, masculine)
+
+# %% [markdown]
+# *Each dot is an owner, and right of the line "ihren" would win. Every feminine owner is right of every masculine one except the elephant, but none has crossed the line.*
+#
+# **The first guess fails.** The model tells the two kinds apart. But it leans to *seinen* for all of them, and whoever looks only at the winning word sees no difference. It need not have learned this from "its": in sentences with "her", like *Die Frau verlor ihren Ball*, the German is the same.
+#
+# So the difference is there, and only the line is in the wrong place. Could we simply move it? Half of the owners shall choose the new line, halfway between the means of their two groups. Then we count on the other half, who had no say:
+
+# %% tags=["active-ipynb"]
+# f, m = list(feminine), list(masculine)
+# middles = [mean(leans[noun] for noun in half) for half in (f[::2], m[::2])]
+# line = mean(middles)  # halfway; every second owner has chosen it
+# ihren = sum(leans[noun] > line for noun in f[1::2])
+# seinen = sum(leans[noun] < line for noun in m[1::2])
+# print(f"line at {line:.2f}: {ihren} of {len(f[1::2])} feminine and ", end="")
+# print(f"{seinen} of {len(m[1::2])} masculine owners of the other half are right")
+#
+# for english, german in (
+#     ("The cat lost its ball.", "Die Katze verlor"),
+#     ("He lost his ball.", "Er verlor"),
+# ):
+#     lean = leaning(model, its_tokenizer, english, german)
+#     print(f"{english} {lean:.2f}, so {'ihren' if lean > line else 'seinen'}")
+
+# %% [markdown]
+# Only the elephant is wrong. The cat gets *her* ball, and "he" keeps his, for "his" leans to *seinen* much more than any "its" does. Moving the line is the same as adding 2.47 to the logit of *ihren*: no lesson, just one number.
+#
+# ## What does it go by?
+#
+# What tells the model a cow from a moon? **Our second guess: the English owner.** But there are also the German article and noun before the possessive, and each of them can give the gender away. So we take the thirteen feminine sentences, exchange one word at a time for a masculine owner's, and see how far the leaning moves. *Der Kuh* and *Die Mond* are wrong German on purpose. Which change will matter most?
+
+# %% tags=["active-ipynb"]
+# moved = {"English owner": [], "German noun": [], "German article": []}
+# for (cow, kuh), (moon, mond) in zip(feminine.items(), masculine.items()):
+#     changed = {
+#         "English owner": (moon, f"Die {kuh} verlor"),
+#         "German noun": (cow, f"Die {mond} verlor"),
+#         "German article": (cow, f"Der {kuh} verlor"),
+#     }
+#     for word, (noun, german) in changed.items():
+#         lean = leaning(model, its_tokenizer, f"The {noun} lost its ball.", german)
+#         moved[word].append(lean - leans[cow])
+# for word, changes in moved.items():
+#     to_seinen = sum(change < 0 for change in changes)
+#     print(f"{word}: {to_seinen} of 13 to seinen, median {median(changes):+.2f}")
+# drawn.swaps(moved, feminine, masculine, named={"university", "clock"})
+
+# %% [markdown]
+# *Each dot is a sentence, and its place is how far the new word has moved the leaning. Only the article moves all thirteen sentences to the left.*
+#
+# **The second guess fails, too: it goes mostly by the article.** With *Der* instead of *Die* all thirteen sentences move towards *seinen*, by about one logit. Another English owner moves eight of them there and another German noun four, and the median change is small for both. For single nouns the English word does matter: "wolf" instead of "university" moves its sentence by more than any article, and "elephant" instead of "clock" moves its sentence towards *ihren*, which may be why the elephant was the exception above.
+#
+# Put together: in a free translation the model writes the article itself. It wrote *Die Katze*, so it has the gender. After *Die* it is readier for *ihren*. But *seinen* has a head start of about three logits, and the one logit that *Die* gives back cannot make that up. Where the head start comes from we have not tested. A likely source is the 179 training pairs with "its", in which *sein* is twice as frequent as *ihr*.
+#
+# ## Can lessons cure it?
+#
+# We take 400 sentences with "its" from the grammar of chapter 14, half with *ihr* and half with *sein*, and none about our 26 owners. Then the model trains on them for 60 updates:
+
+# %% tags=["active-ipynb"]
+# def possessive(german):
+#     """Which is in a German sentence, with any ending: "ihr", "sein" or "neither"?"""
+#     found = re.search(r"\b(ihr|sein)(e|en|em|er|es)?\b", german.lower())
+#     return found[1] if found else "neither"
+#
+#
+# pairs = list(read_corpus("bundled", "train"))  # the grammar's
 # SEED = 2  # which sentences become lessons, and the order of the batches
 # random.Random(SEED).shuffle(pairs)
-# lessons = {"ihr": [], "sein": []}
+# lessons = {"ihr": [], "sein": [], "neither": []}
 # for english, german in pairs:
 #     words = set(re.findall(r"\w+", english.lower()))
-#     if "its" in words and not words & owners:
+#     if "its" in words and not words & begun.keys():  # none of our owners
 #         lessons[possessive(german)].append((english, german))
 # chosen = lessons["ihr"][:200] + lessons["sein"][:200]
 # assert len(chosen) == 400
@@ -218,154 +290,63 @@
 # settings = TrainingConfig(
 #     updates=60,  # four passes over the lessons
 #     batch_tokens=600,
-#     learning_rate=6e-4,  # its peak; these are the first settings that we tried
+#     learning_rate=6e-4,  # its peak
 #     warmup=10,
 #     seed=SEED,
 # )
 # taught_model = copy.deepcopy(model)
 # train(taught_model, encode_pairs(its_tokenizer, chosen), settings)
 # both = {"before": model, "after": taught_model.eval()}
-# print(*translate(both["after"], its_tokenizer, ["The cat lost its ball."]))
 
 # %% [markdown]
-# The cat has *her* ball. But the cat is in six of the lessons, so we count the owners that are in none. Each loses three things, a ball, a way and a game. The table has the record ([evidence 16.9](evidence/16_translation.ipynb)) of three such trainings, each with other lessons, and of three with 400 sentences *without* "its": would any practice with the grammar have done as much?
+# Now let both models translate freely about our owners, who have lost a ball or a game. *Ball* is masculine and needs *ihren*. *Spiel*, the game, is neuter and needs *ihr*: the owner decides between *ihr* and *sein*, and the thing decides the ending. The picture shows the leanings, again after a beginning that is right.
 
 # %% tags=["active-ipynb"]
-# for thing in ("ball", "way", "game"):
-#     german = translate(
-#         taught_model,
-#         its_tokenizer,
-#         [f"The {noun} lost its {thing}." for noun in feminine],
-#     )
-#     right = sum(possessive(sentence) == "ihr" for sentence in german)
-#     print(f"{thing}: {right} of 13 feminine owners right; bank and duck:", end=" ")
-#     print(german[0], german[6])
-#
-# names = {"none": "none", "its": 'with "its"', "others": 'without "its"'}
-# rows = [
-#     [
-#         names[row["lessons"]],
-#         f"{row['right.ihr']} of 39",
-#         f"{row['right.sein']} of 39",
-#         f"{row['test.bleu']:.1f}",
-#     ]
-#     for row in table("lessons").to_dict("records")
-# ]
-# headings = [
-#     "400 lessons",
-#     "feminine right",
-#     "masculine right",
-#     "BLEU on Tatoeba, greedy",
-# ]
-# markdown_table(headings, rows)
-
-# %% [markdown]
-# *Each row after the first is a training, and 39 are 13 owners times three things. (Without lessons the model translates "lost its way" well, but without a possessive, which counts as wrong.)*
-#
-# The training on this page is the second of those with "its". With such lessons 19 to 24 of 39 feminine owners are right, without "its" at most 4. So the lessons teach something, but not the rule. Ball and way are masculine and need *ihren*; only the duck is wrong there, which the model takes for dust, *der Staub*. A game, *Spiel*, is neuter and needs *ihr*, and no owner is right, although 49 of the lessons show *ihr*.
-#
-# The last column is the price: two to three BLEU on everyday sentences. The field calls that **forgetting**.
-#
-# ## Was it ignorance?
-#
-# A count of right answers sees only who wins. So look at how closely. Just before the possessive, the model has a logit for *ihren* and one for *seinen*, and their difference says which way it leans. We begin the German sentence ourselves, rightly for every owner: *Die Kuh verlor* (the cow lost) or *Der Mond verlor* (the moon lost). Then we ask for the next word. If the untaught model had nothing to go by, cow and moon would lean alike.
-
-# %%
-import torch
-
-
-@torch.no_grad()
-def leaning(model, tokenizer, english, german):
-    """How much the model prefers *ihren* to *seinen* as the next word, in logits."""
-    source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
-    target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
-    logits = model(source, target)[0, -1]
-    # each is a single token; after "verlor", so that it is encoded as inside a sentence
-    ihren, seinen = (tokenizer.encode(f"verlor {w}")[-1] for w in ("ihren", "seinen"))
-    return (logits[ihren] - logits[seinen]).item()
-
-
-# %% tags=["active-ipynb"]
-# leans = {}
-# for when, asked in both.items():
-#     leans[when] = {}
-#     for article, nouns in (("Die", feminine), ("Der", masculine)):
-#         for noun, owner in nouns.items():
-#             leans[when][noun] = leaning(
-#                 asked,
-#                 its_tokenizer,
-#                 f"The {noun} lost its ball.",
-#                 f"{article} {owner} verlor",
-#             )
-#     ihren = sum(leans[when][noun] > 0 for noun in feminine)
-#     seinen = sum(leans[when][noun] < 0 for noun in masculine)
-#     print(f"{when}: {ihren} of 13 feminine, {seinen} of 13 masculine owners right")
-# drawn.leanings(leans, feminine, masculine)
-
-# %% [markdown]
-# *Each dot is an owner whose German sentence was begun rightly, and right of the line "ihren" wins. Before the lessons every feminine owner is right of every masculine one except the elephant, but none has crossed the line.*
-#
-# The untaught model does have something to go by. But every owner leans to *seinen*, and so the winner hides the difference. The lessons have pushed the whole field to the right. All thirteen are right here, for the duck, too, is begun rightly, with *Die Ente*.
-#
-# If that is all, no lesson is needed. Add 2.5 to the untaught model's logit of *ihren*, for every owner alike, and count. Will it spoil "he lost his ball"?
-
-# %% tags=["active-ipynb"]
-# before = leans["before"]
-# ihren = sum(before[noun] + 2.5 > 0 for noun in feminine)
-# seinen = sum(before[noun] + 2.5 < 0 for noun in masculine)
-# print(f"{ihren} of 13 feminine, {seinen} of 13 masculine owners right")
-# for text, begun in (
-#     ("The cat lost its ball.", "Die Katze verlor"),
-#     ("He lost his ball.", "Er verlor"),
-# ):
-#     lean = leaning(model, its_tokenizer, text, begun)
-#     print(f"{text} {lean:+.1f}, and {lean + 2.5:+.1f} with the shift")
-
-# %% [markdown]
-# One number has done what sixty updates did, for all owners but one: the elephant crosses the line, too. The cat gets her ball, and "his" stays far from the line. But these owners have chosen the 2.5, so exercise 2 counts others.
-#
-# ## What does it go by?
-#
-# What tells the model a cow from a moon? **Our second guess: the English owner**, as in the little model of chapter 4. But there are also the German article and noun before the possessive, and each of them can give the gender away. So we change one word at a time in the thirteen feminine sentences to a masculine owner's. Which change will matter?
-
-# %% tags=["active-ipynb"]
-# moved = {}
-# for when, asked in both.items():
-#     moved[when] = {"English owner": [], "German noun": [], "German article": []}
-#     for (cow, kuh), (moon, mond) in zip(feminine.items(), masculine.items()):
-#         changed = {
-#             "English owner": (moon, f"Die {kuh} verlor"),
-#             "German noun": (cow, f"Die {mond} verlor"),
-#             "German article": (cow, f"Der {kuh} verlor"),
+# lost = {"ball": ("ihren", "seinen"), "game": ("ihr", "sein")}
+# leanings_of = {}
+# for thing, words in lost.items():
+#     english = {noun: f"The {noun} lost its {thing}." for noun in begun}
+#     leanings_of[thing] = {}
+#     for when, asked in both.items():
+#         free = translate(asked, its_tokenizer, [english[noun] for noun in feminine])
+#         right = sum(possessive(german) == "ihr" for german in free)
+#         now = {
+#             noun: leaning(asked, its_tokenizer, english[noun], german, words)
+#             for noun, german in begun.items()
 #         }
-#         for word, (noun, german) in changed.items():
-#             lean = leaning(asked, its_tokenizer, f"The {noun} lost its ball.", german)
-#             moved[when][word].append(lean - leans[when][cow])
-# for noun, owner in (("elephant", "Mond"), ("moon", "Elefant")):
-#     lean = leaning(
-#         model, its_tokenizer, f"The {noun} lost its ball.", f"Der {owner} verlor"
-#     )
-#     print(f"before the lessons: The {noun}, Der {owner}: {lean:+.1f}")
-# drawn.swaps(moved, feminine, masculine)
+#         leanings_of[thing][when] = now
+#         middles = [mean(now[noun] for noun in kind) for kind in (feminine, masculine)]
+#         print(f"{thing}, {when}: {right} of 13 feminine owners right; ", end="")
+#         print("mean leanings {:+.2f} feminine, {:+.2f} masculine".format(*middles))
+# print(*translate(taught_model, its_tokenizer, ["The duck lost its ball."]))
+# panels = {
+#     f"... lost its {thing}": (words, leanings_of[thing])
+#     for thing, words in lost.items()
+# }
+# drawn.lessons(panels, feminine, masculine)
 
 # %% [markdown]
-# *Each dot is a sentence, and its place is how far the changed word has moved the leaning: only the article moves all thirteen the same way. ("Die Mond" is wrong German on purpose.)*
+# *Compare the lower rows with the upper ones. The lessons have pushed the whole field to the right, for the ball across the line, and for the game not far enough.*
 #
-# **It goes by the article, which it usually has to write itself.** Before the lessons *Der* instead of *Die* moves every sentence by about one logit, as much as lies between the middles of the two groups. Another English owner or German noun moves most of them by less, and to both sides. So our second guess was wrong, though the English word counts a little. For the elephant it decides. In the printed lines the English elephant stays near the feminine owners, at -2.1, although its German noun is *Mond*. The English moon, with *Elefant*, is at -2.9.
+# With the ball twelve of thirteen free translations are right. The duck is wrong, for the model calls it *der Staub*, the dust. In the picture we began its sentence with *Die Ente*, and it is right, too.
 #
-# Now the verdict on the first guess. **The model did not know the rule.** A rule asks the noun for its gender, whatever stands before it. The model had a habit: after *Die* it is a little readier for *ihren*. And a threshold hid even that. The lessons did not replace the habit: after them the article still does the same. They only moved it over the line. A likely source, untested, is the plural, which has *die* and *ihr*, too.
+# With the game none is right, and the picture shows why. **The lessons pushed cows and moons alike to the right, and hardly moved them apart.** For the ball both groups moved by more than two logits, but away from each other by only a quarter of a logit. So sixty updates have done little more than our one number did. They moved the field instead of the line. For the game the feminine owners began further left and were pushed less, and so none of them crosses.
+#
+# And lessons have a price. Without the beam the model had 44.0 BLEU on Tatoeba's test, and after these lessons it has 41.5. The field calls that **forgetting**. [Evidence 16.9](evidence/16_translation.ipynb) has this training and two with other lessons: each time the price was two to three BLEU, and 19 to 24 of 39 answers became right, for thirteen feminine owners and three things that each had lost.
 #
 # ## What is such a number worth?
 #
 # **Why did 44.7 say nothing of all this?** Of a thousand sentences like Tatoeba's about one says "its" (exercise 1). A score speaks of sentences like those of its test, and not of what the test rarely asks. So add a **challenge set**: sentences that ask your own question, like our 26 owners.
 #
-# **A score compares.** The paper's Table 2 has the translators of its day on one test:
+# **What a score can do is compare.** The paper's Table 2 has the translators of its day on one test:
 
 # %% tags=["active-ipynb"]
 # drawn.table_2()
 
 # %% [markdown]
-# *Higher is better and further left is cheaper: the two Transformers are above all others, and the base model is also to the left of them.*
+# *Higher is better, and further left is cheaper to train: the two Transformers are above all others, and the base model is also left of them all.*
+#
+# The base model beats even several translators together, and its training took a third of the operations of the cheapest of the others. The big model cost as much as one recurrent translator (GNMT) and scores almost four BLEU more.
 #
 # But these translators differ in everything at once. In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). The last column has sentences longer than any in training:
 
@@ -385,32 +366,18 @@ def leaning(model, tokenizer, english, german):
 # markdown_table(["BLEU, mean of three trainings", "familiar lengths", "longer"], rows)
 
 # %% [markdown] tags=["question-12", "question-13"]
-# **Attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformer equals that without recurrence, and can train on all words of a sentence in parallel, which this table does not measure. On longer sentences the RNN wins, even against rotary positions.
+# **Attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformer equals that without recurrence. On longer sentences the RNN wins. A likely reason is that there the paper's Transformer meets positions that were never trained ([chapter 7](07_positions.ipynb)), while an RNN has no positions at all. Rotary positions, which tell only distances, win back most of the gap.
 #
-# **And a score depends on luck.** Here a recipe that translates photo captions was trained three times with other random seeds, and so were four variants, two of them shown ([evidence 16.1](evidence/16_translation.ipynb)). Which variants would you call worse?
-
-# %% tags=["active-ipynb"]
-# variants = {
-#     "recipe": "the recipe",
-#     "epsilon_ls=0.0": "no label smoothing",
-#     "tie_embeddings=False": "three embedding matrices",
-# }
-# captions = table("multi30k").groupby("row")["test.bleu"]
-# drawn.trainings(
-#     {name: [captions.get_group(row).tolist()] for row, name in variants.items()},
-#     sides=["test"],
-# )
+# **And a score depends on luck.** Three trainings of one recipe, alike but for the random seed, can end more than one BLEU apart ([evidence 16.1](evidence/16_translation.ipynb)). So a single pair of trainings proves nothing about two recipes.
+#
+# So what does a good score tell you about a translator? That it does better than another on sentences like those of the test, if the gap is larger than luck. It does not tell you what the model knows: our score hid the wrong "his", and it hid that the model had the cat's gender all the time.
 
 # %% [markdown]
-# *A dot is one training, a stroke the mean of three. The recipe's own dots are more than one BLEU apart.*
-#
-# Of the first two rows, either wins if you choose the right pair of dots: **a single pair of trainings proves nothing.** The three embedding matrices look clearly worse. But six dots can be split into three and three in 20 ways. So luck alone puts all dots of a variant below all of the recipe's once in 20 times, and there were four. Three matrices are probably worse, but three trainings are too few to be sure.
-#
 # ## What to keep
 #
 # - A Transformer learns to translate from pairs of sentences alone: first common words, then the frame of a sentence, and then, bit by bit, what was missing.
-# - A right answer need not be a rule, and a wrong one can hide that a habit is there. Change one word at a time, and you see what a model goes by; a map shows only where it looks.
-# - A score compares translators on one test, and a single pair of trainings proves nothing. What the test rarely asks, you have to ask yourself.
+# - A wrong word does not prove ignorance. Look at the logits below the winner, and change one word at a time to see what the model goes by.
+# - A score compares translators on one test. What the test rarely asks, you have to ask yourself.
 #
 # ## Exercises
 #
@@ -421,55 +388,61 @@ def leaning(model, tokenizer, english, german):
 # 2,000 · 179 / 161,852 is about 2.2 sentences, and 2.2 wrong words among 16,000 are one in about 7,000. A wrong word spoils at most 1 + 2 + 3 + 4 = 10 runs of one to four words, so together 22. A sentence of eight words has 8 + 7 + 6 + 5 = 26 runs, and the test has 52,000. 22 of them are 0.04%, and the score moves by a few hundredths.
 # </details>
 #
-# **2. In code.** Our 2.5 was tried on the owners that had chosen it. Choose on one half of the owners, `[::2]`, and count on the other, `[1::2]`. Instead of moving the dots, move the line; an owner on it counts as *ihren*. Try it at each dot of the first half, and keep the place where most of this half are right, the leftmost if places tie. How many of the other half are right?
+# **2. In code.** Our count of right owners needs a line, and a line can be in the wrong place. Here is a measure without any line. Compare each feminine owner with each masculine one. A pair is in order if the feminine owner has the greater leaning. Which share of all pairs is in order?
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.exercises.translation import check_right_elsewhere
+# from transformer.teaching.exercises.translation import check_in_order
 #
 #
-# def right_elsewhere(feminine, masculine):
-#     """leanings (F,) and (M,) -> how many of the other half are right, an int"""
+# def in_order(feminine, masculine):
+#     """leanings (F,) and (M,) -> the share of the F times M pairs in order, a float"""
 #     ...
 #
 #
-# check_right_elsewhere(right_elsewhere)
+# check_in_order(in_order)
 
 # %% [markdown]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def right_elsewhere(feminine, masculine):
-#     def right(line, half):  # 0: the half that chooses, 1: the half that counts
-#         ihren, seinen = feminine[half::2] >= line, masculine[half::2] < line
-#         return int(ihren.sum() + seinen.sum())
-#
-#     lines = sorted([*feminine[::2].tolist(), *masculine[::2].tolist()])
-#     best = max(lines, key=lambda line: right(line, 0))  # the first of several
-#     return right(best, 1)
+# def in_order(feminine, masculine):
+#     right = 0
+#     for lean in feminine:
+#         right += (lean > masculine).sum().item()
+#     return right / (len(feminine) * len(masculine))
 # ```
 #
-# Try it on the picture's own dots, `torch.tensor([before[noun] for noun in feminine])` and the same for `masculine`. The chosen line is right for all 14 of its half, and for 9 of the other 12. The elephant crosses it, and flower and mouse miss it by a hundredth. So a shift carries over to other owners, but less well than our 25 of 26 looked.
+# Here it is with the leanings of this page:
+#
+# ```python
+# for thing, rows in leanings_of.items():
+#     for when, now in rows.items():
+#         kinds = [torch.tensor([now[n] for n in kind]) for kind in (f, m)]
+#         print(thing, when, f"{in_order(*kinds):.2f}")
+# ```
+#
+# For the ball 0.98 of the pairs are in order before the lessons, and for the game 0.98, too. After the lessons it is 1.00 for both. So this measure shows at once what the count of right answers hid: the difference was there from the start, for both things, and the lessons had little to add to it.
 # </details>
 #
-# **3. To try.** German has a third gender, neuter, with the article *Das* and the possessive *seinen*. *Pferd*, the horse, is neuter. *Der Pferd* and *Die Pferd* are wrong German. What should come out if the model goes by the gender of its horse, and what if it has only the habit after *Die*?
-
-# %% tags=["active-ipynb"]
-# horse = "The horse lost its ball."
+# **3. To try.** German has a third gender, neuter, with the article *Das* and the possessive *seinen*. *Pferd*, the horse, is neuter. *Der Pferd* and *Die Pferd* are wrong German. Begin "The horse lost its ball." with *Das Pferd verlor*, *Der Pferd verlor* and *Die Pferd verlor*, and call `leaning` for each. First say what should come out if the model goes by the gender of *Pferd*, and what if it goes by the article.
+#
+# <details><summary>Answer</summary>
+#
+# ```python
 # for article in ("Das", "Der", "Die"):
-#     leans_to = leaning(model, its_tokenizer, horse, f"{article} Pferd verlor")
-#     print(article, f"{leans_to:+.1f}")
-
-# %% [markdown]
-# <details><summary>Answer</summary>
+#     german = f"{article} Pferd verlor"
+#     lean = leaning(model, its_tokenizer, "The horse lost its ball.", german)
+#     print(article, f"{lean:+.1f}")
+# ```
 #
-# If it went by the gender alone, the leaning would hardly change with the article. But after *Das* and *Der* it is among the masculine owners' of the picture, and after *Die* among the feminine ones'. That is the habit.
+# If it went by the gender of *Pferd*, the leaning would hardly change with the article. But it is -3.3 after *Das* and -3.1 after *Der*, among the masculine owners of the picture. After *Die* it is -2.3, among the feminine ones. So here, too, it goes by the article.
 # </details>
 #
-# **4. To think about.** You have the untaught model and the taught one, which is two to three BLEU worse and says *ihren*. Your users write everyday sentences like Tatoeba's. Which would you ship, and what would you try next?
+# **4. To think about.** You have the untaught model, the taught one, which is two to three BLEU worse and says *ihren*, and the untaught one with a moved line. Your users write everyday sentences like Tatoeba's. Which would you ship, and what would you try next?
 #
 # <details><summary>Answer</summary>
 #
-# The untaught one. By exercise 1 its mistake touches about one sentence in a thousand, while two BLEU are lost over all of them. And the taught one still writes *sein Spiel* for a bank. Next, mix the lessons with old sentences, and measure both: BLEU on the old test, and a challenge set with things of every gender.
+# Not the taught one. By exercise 1 the mistake touches about one sentence in a thousand, while two BLEU are lost over all of them. A line that is moved only where the English says "its" costs nothing elsewhere, but *ihr* and *sein* need a line of their own, and so does every other ending. Next, mix the lessons with old sentences, and measure both: BLEU on the old test, and a challenge set with things of every gender.
 # </details>
 #
 # **Next.** [Chapter 17](17_variations.ipynb) turns one knob at a time, as the paper's Table 3 does, and asks you to bet first.
