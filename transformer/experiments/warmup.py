@@ -3,9 +3,9 @@
     python -m transformer.experiments.warmup        all of them, some minutes of one core
 
 `plans`: the encoder of chapter 12, four layers of width 64, learns to write six digits backwards in
-250 updates, by eight plans of rates and from five starts each. A row is one training. `moved`: how
-much of a new encoder's output changes when every weight moves by the peak rate, up or down at
-random. A row is one encoder.
+250 updates, by eight plans of rates and from twenty starts each, and by one of the plans in 500. A
+row is one training. `moved`: how much of a new encoder's output changes when every weight moves by
+the peak rate, up or down at random. A row is one encoder.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from transformer.fast.model import Transformer, TransformerConfig
 from transformer.optimizer import adam, learning_rate, set_learning_rate
 
 COMMAND = "python -m transformer.experiments.warmup"
-SEEDS = range(5)
+SEEDS = range(20)
 PEAK, UPDATES, WARMUP = 0.005, 250, 100
 DEPTHS = (1, 2, 4, 8, 16)
 
@@ -57,11 +57,11 @@ def train_with_rates(model: nn.Module, loss_of, rates: list[float]) -> list[floa
     return losses
 
 
-def plans() -> dict[str, tuple[list[float], bool]]:
+def plans(updates: int = UPDATES) -> dict[str, tuple[list[float], bool]]:
     """{plan: (rates, whether norms come first)}"""
-    rising = [learning_rate(step, 64, WARMUP, 0.4) for step in range(1, UPDATES + 1)]
+    rising = [learning_rate(step, 64, WARMUP, 0.4) for step in range(1, updates + 1)]
     at_once = [max(rising)] * WARMUP + rising[WARMUP:]
-    growth = [1 - 0.9**step for step in range(1, UPDATES + 1)]
+    growth = [1 - 0.9**step for step in range(1, updates + 1)]
     held = [0.0] * WARMUP
     short = [rate * part for rate, part in zip(at_once, growth)]
     # after `held`, m's start at 0 is no longer made up for: the first steps are short
@@ -79,9 +79,12 @@ def plans() -> dict[str, tuple[list[float], bool]]:
 
 
 def trainings() -> list[dict]:
-    """A row a plan and a start: the losses, each a mean of ten updates."""
+    """A row a plan and a start: the losses of the last 250 updates, each a mean of ten."""
     rows = []
-    for plan, (rates, norm_first) in plans().items():
+    late = plans(2 * UPDATES)["no warm-up"]
+    for plan, (rates, norm_first) in (
+        plans() | {"no warm-up, 500 updates": late}
+    ).items():
         for seed in SEEDS:
             torch.manual_seed(seed)
             model = encoder(norm_first=norm_first)
