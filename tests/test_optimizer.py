@@ -142,7 +142,10 @@ def test_length_of_a_step():
         0.5, abs=1e-12
     )  # as large as epsilon: half a step
     jump = [1.0] * 300 + [0.1] * 600
-    assert step_lengths(jump)[-1] > 0.99 and step_lengths(jump, beta_2=0.999)[-1] < 0.3
+    assert (
+        step_lengths(jump)[-1] > 0.99
+        and step_lengths(jump, betas=(0.9, 0.999))[-1] < 0.3
+    )
 
 
 def test_train_with_rates_follows_its_rates():

@@ -201,11 +201,19 @@ PICTURES = {
     "valley": lambda: views.valley(
         {"near": torch.tensor([[-10.0, 1], [0, 0]]), "far": torch.ones(3, 2) * 30}
     ),
+    "descents": lambda: views.descents(
+        {"straight": (EYE[:3, :2], False), "diagonal": (EYE[:3, :2], True)}
+    ),
+    "walkers": lambda: views.walkers({"stays": [10.0, 1], "falls": [10.0, 0.5]}),
+    "schedules": lambda: views.schedules([1, 2, 3], {"the paper": [0.1, 0.2, 0.15]}),
+    "moves": lambda: views.moves([1, 2, 4], {"post-norm": [0.1, 0.2, 0.4]}),
     "starts": lambda: views.starts(
         {"slow": torch.ones(2, 20), "not": EYE[0].repeat(2, 5)}, 2.3
     ),
     "boldness": lambda: views.boldness([1.0] + [0.3] * 49, [1.0] + [0.2] * 49),
-    "finishes": lambda: views.finishes({"slow": [1.5, 2.0], "both": [0.1, 1.2]}, 2.3),
+    "finishes": lambda: views.finishes(
+        {"slow": [1.5, 2.0], "both": [0.1, 1.2]}, 2.3, {"both": 0.1}
+    ),
     "two_judges": lambda: views.two_judges(
         [((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)), ((3.0, 0.3, 0.5), (1.0, 0.8, 0.7))]
     ),

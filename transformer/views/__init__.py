@@ -95,7 +95,16 @@ HOMES = {
     ],
     "clockwork": ["clocks", "rotary"],
     "tokens": ["batch", "kept_apart", "padding", "pieces"],
-    "optimizer": ["boldness", "finishes", "starts", "valley"],
+    "optimizer": [
+        "boldness",
+        "descents",
+        "finishes",
+        "moves",
+        "schedules",
+        "starts",
+        "valley",
+        "walkers",
+    ],
     "regularization": [
         "best_answer",
         "confidence",
