@@ -58,7 +58,7 @@ def descents(paths, steep=50):
         ax.plot(*path.T, "o-", ms=2.6, lw=1, color=SERIES[1])
         ax.plot(0, 0, "+", ms=11, mew=1.5, color=INK)
         ax.plot(*path[0], "o", ms=6, mfc="white", mec=SERIES[1], mew=1.4)
-        ax.set(xlim=(x[0], x[-1]), ylim=(y[0, 0], y[-1, 0]), aspect="equal", xlabel="x")
+        ax.set(xlim=(-11.5, 2.5), ylim=(-8.5, 5.5), aspect="equal", xlabel="x")
         ax.set(xticks=[-10, -5, 0], yticks=[-5, 0, 5])
         ax.set_title(name, loc="left", size=10.5)
         ends = f"ends {float(path[-1].norm()):.1f} from the bottom"
