@@ -69,6 +69,7 @@ README_CLAIMS = (
     "reaches {one_vector:.0f} BLEU, and the same RNN reaches {with_attention:.0f}",
     "which has no RNN, reaches {attention_alone:.0f}, too",
     "it gets {longer_sines:.0f}, and the RNN with attention {longer_rnn:.0f}",
+    "only {use_ignoring:.2f} nats a token, and {use_cured:.2f} once its encoder",
     "loses {shuffled_cnn:.1f} points of accuracy",
 )
 
@@ -214,11 +215,9 @@ def test_the_readmes_code_runs():
     names = {}
     with redirect_stdout(io.StringIO()) as turned:
         exec(looks, names)
-    assert "verlor seinen Ball." in turned.getvalue()
-    call, expected = re.search(
-        r"^(translate\(.*\))\n# (.*)", looks, re.MULTILINE
-    ).groups()
-    assert eval(call, names) == ast.literal_eval(expected)
+    assert turned.getvalue().splitlines() == re.findall(
+        r"^# (Die .*)", looks, re.MULTILINE
+    )
     count, number = re.search(r"^(sum\(.*\))  # ([\d,]+)", parts, re.MULTILINE).groups()
     with torch.device("meta"):
         exec(parts, names)

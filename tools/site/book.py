@@ -36,7 +36,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "GUIDE.md": "guide.md",
 }
-PICTURES = ("its.png", "live.png")
+PICTURES = ("its.png", "looking_back.png", "live.png")
 SENTENCE = "The cat that saw the dog lost its ball."  # of the README's picture
 READ, FOUND = "Three ways to read", "Five things we found"  # headings of the README
 QUESTION = re.compile(r"question-(\d\d)")

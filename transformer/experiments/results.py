@@ -77,7 +77,10 @@ def starts() -> dict[str, float]:
     """Trainings that use their source once their encoder learns at a quarter of the rate."""
     runs = table("starting").query("what == 'run' and centre == 'ignores'")
     started = runs.groupby("row")["started"]
+    use = runs.groupby("row")["use"].mean()
     return {
+        "use_ignoring": use["centre"],
+        "use_cured": use["encoder's rate / 4"],
         "ignoring": (~started.get_group("centre").astype(bool)).sum(),
         "cured": started.get_group("encoder's rate / 4").sum(),
         "cured_of": started.get_group("encoder's rate / 4").count(),
