@@ -18,7 +18,6 @@ from transformer.diagnosis import (
     padding_moves,
     source_moves,
     training,
-    use_of_source,
     without_gradient,
 )
 from transformer.doctor import leaks, plumbing
@@ -135,6 +134,19 @@ def test_the_own_loss_is_examined(seed):
     ("number", "ill"),
     [
         ("healthy", []),
+        ("Ada", ["change by later tokens", "change by more padding"]),
+        (
+            "Ben",
+            [
+                "change by a source of another length",
+                "change by a source of the same length",
+                "parameters without a gradient",
+            ],
+        ),
+        (
+            "Cleo",
+            ["change by a source of the same length", "change by more padding"],
+        ),
         (2, ["change by later tokens", "change by more padding"]),
         (3, ["change by more padding"]),
         (4, ["parameters without a gradient"]),
@@ -159,8 +171,9 @@ def test_scores_have_both_signs(seed):
 def test_a_source_that_is_used_is_missed(seed):
     model = exhibit("Ben")["model"].eval()
     source, target = dates(8)
-    assert use_of_source(model, source, target) == 0
-    assert use_of_source(exhibit("healthy")["model"].eval(), source, target) != 0
+    assert source_moves(model, source, target[:, :-1]) == 0
+    healthy = exhibit("healthy")["model"].eval()
+    assert source_moves(healthy, source, target[:, :-1]) > MOVED
 
 
 def test_dates(seed):
@@ -211,46 +224,96 @@ def test_numbers_and_patients_are_of_the_museum():
     assert {row["model"] for row in read_rows("museum")} == {"healthy", *TRAINED}
 
 
+def text_of(page) -> str:
+    """What the page says outside of its code."""
+    return "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
+
+
 def folds_of(page) -> dict[int, str]:
-    """The folds of the page's exhibits, by number."""
-    text = "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
-    found = re.findall(r"<b>Exhibit (\d+)\.</b>(.*?)</details>", text, re.DOTALL)
+    """The folds of the page's first six exhibits, by number."""
+    found = re.findall(
+        r"<b>Exhibit (\d+)\.</b>(.*?)</details>", text_of(page), re.DOTALL
+    )
     return {int(number): fold for number, fold in found}
 
 
+def entries_of(page) -> dict[int, str]:
+    """The lines of the other exhibits, all of them behind a fold, by number."""
+    folds = re.findall(r"<details>(.*?)</details>", text_of(page), re.DOTALL)
+    found = re.findall(
+        r"^- \*\*Exhibit (\d+)\.\*\*(.*)$", "\n".join(folds), re.MULTILINE
+    )
+    assert len(found) == text_of(page).count("- **Exhibit ")
+    return {int(number): entry for number, entry in found}
+
+
 def test_the_page_shows_every_exhibit_with_its_report(page):
-    folds = folds_of(page)
-    assert list(folds) == list(range(1, len(rooms.NUMBERED) + 1))
+    folds, entries = folds_of(page), entries_of(page)
+    together = folds | entries
+    assert list(folds) == list(range(1, len(rooms.WAITING) + 1))
+    assert sorted(together) == list(range(1, len(rooms.NUMBERED) + 1))
     for number, name in enumerate(rooms.NUMBERED, 1):
-        known, shown = EXHIBITS[name], folds[number]
+        known, shown = EXHIBITS[name], together[number]
         assert f"Reported in [{known.report}]({known.address})." in shown, name
-        assert shown.count("```diff\n- ") == 1, name
-    text = "\n".join(cell.source for cell in page if cell.cell_type == "markdown")
+        if number in folds:
+            assert shown.count("```diff\n- ") == 1, name
+        else:
+            assert re.search(r"Write `.+` instead of `.+`\.", shown), name
+            assert f"Check: *{known.organ}*." in shown, name
     for name in rooms.PATIENTS.values():
-        assert EXHIBITS[name].address in text, name
+        assert EXHIBITS[name].address in text_of(page), name
 
 
 def test_the_answers_of_the_page_are_right(page, capsys):
     (asked,) = [cell.source for cell in page if "museum.check(" in cell.source]
     numbers = re.search(r"\{(.*)\}", asked)[1]
     answers = {}
-    for number in map(int, re.findall(r"\d+", numbers)):
-        answers[number] = re.search(r"The word is \*(\w+)\*", folds_of(page)[number])[1]
+    for number in map(int, re.findall(r"(\d+):", numbers)):
+        answers[number] = re.search(r"The line is \*(\w)\*", folds_of(page)[number])[1]
     assert list(answers) == [1, 2, 3, 4, 5]
     places = [i for i, cell in enumerate(page) if cell.source == asked]
-    told = [i for i, cell in enumerate(page) if "The word is *" in cell.source]
+    told = [i for i, cell in enumerate(page) if "The line is *" in cell.source]
     assert max(places) < min(told)  # nobody is told before being asked
     check(answers)
     assert capsys.readouterr().out == "right: 5 of 5\n"
-    check(answers | {5: "order", 4: ...})
+    check(answers | {5: "a", 4: ...})
     assert capsys.readouterr().out == "right: 3 of 5\nlook again at exhibit 5\n"
     check(dict.fromkeys(answers, ...))
     assert capsys.readouterr().out == "not tried yet\n"
 
 
+def test_the_lettered_lines_are_what_the_folds_put_right(page):
+    listing = {
+        letter: line
+        for line, letter in re.findall(
+            r"^(.+)  # ([a-j])\b", text_of(page), re.MULTILINE
+        )
+    }
+    assert "".join(listing) == "abcdefghij"
+    for number, fold in folds_of(page).items():
+        letter = re.search(r"The line is \*(\w)\*", fold)[1]
+        assert f"\n+ {listing[letter]}\n" in fold, number
+
+
+def test_ada_and_cleo_begin_as_the_healthy_model_does():
+    """The chapter says so: the healthy model is what they become when they are mended."""
+    healthy = exhibit("healthy")["model"].state_dict()
+    for name in ("Ada", "Cleo"):
+        ill = exhibit(name)["model"].state_dict()
+        assert all(torch.equal(value, healthy[key]) for key, value in ill.items()), name
+
+
+@pytest.mark.parametrize(("hidden", "name"), rooms.UNNAMED.items())
+def test_two_models_come_without_a_name(hidden, name):
+    shown, known = exhibit(hidden)["model"], exhibit(name)["model"]
+    source, target = dates(2)
+    same = shown.eval()(source, target), known.eval()(source, target)
+    assert torch.equal(*same)
+
+
 def test_every_instrument_is_short():
     import inspect
 
-    for name in ("moves", "use_of_source", "without_gradient", "padding_moves"):
+    for name in ("moves", "source_moves", "without_gradient", "padding_moves"):
         lines = inspect.getsource(getattr(diagnosis, name)).splitlines()
         assert len(lines) <= 13, name

@@ -153,7 +153,10 @@ def empty(s: Subject) -> Finding:
     bad = sum(not gradient.isfinite().all() for gradient in gradients)
     seen = "a source of padding alone spoils nothing" + " but its own scores" * own
     if moved > LEAK:
-        seen = f"one makes another sentence's scores move by {moved:.1e}"
+        seen = (
+            "a source of padding alone changes another sentence's scores by "
+            f"{moved:.1e} of their spread"
+        )
     if bad:
         seen = f"a source of padding alone makes {bad} gradients NaN"
     verdict: Verdict = "broken" if bad else grade(moved, LEAK, 10 * LEAK)

@@ -112,6 +112,29 @@ ORGANS = {
 }
 
 
+ASKED = {  # what each check asks; yes is healthy
+    "output": "Are the scores finite, of both signs, and no probabilities?",
+    "start": "Is the first loss near that of a guess?",
+    "future": "Is every row of scores deaf to later tokens, in training too?",
+    "past": "Does each row move with the last two tokens that it has read?",
+    "padding": "Do the scores stay when padding is put behind the source?",
+    "neighbours": "Do the scores stay when other sentences are in the batch?",
+    "source": "Does each token of the source move some score?",
+    "order": "Do scores move when two tokens change places?",
+    "sines": "Has a table of sines, if there is one, the paper's wavelengths?",
+    "modes": "Do two passes agree in evaluation, and differ in training?",
+    "empty": "Does a source of padding alone leave the rest of its batch unharmed?",
+    "half": "Does half precision give nearly the same scores?",
+    "gradients": "Does each parameter get a gradient, and is nothing else trained?",
+    "sharing": "Is each layer a layer of its own?",
+    "loss": "Does the loss ask each place for its next token, and padding for nothing?",
+    "accumulation": "Do several small batches give the gradient of a large one?",
+    "paper": "Are the scores those of a reference with the same weights?",
+    "floor": "Is the loss on pure chance no lower than chance allows?",
+    "one batch": "Can eight sentences be learned by heart?",
+    "copying": "Can it learn to copy?",
+    "reversing": "Can it learn to write backwards?",
+}
 WORST_SHOWN = 8  # findings in the short form of a report
 
 
@@ -124,6 +147,11 @@ class Finding:
     seen: str
     figures: Mapping[str, float] = field(default_factory=dict)
     table: list[list[float]] | None = None
+
+    @property
+    def asks(self) -> str:
+        """The question of the check; yes is healthy."""
+        return ASKED[self.organ]
 
     @property
     def means(self) -> str:

@@ -161,7 +161,7 @@ def source_looks(weights, source, written):
 
 def other_sources(losses):
     """Loss with the own source and with others: {name: {whose source: loss}}."""
-    figure, axes = panels(7.2, 2.9)
+    figure, axes = panels(7.2, 3.0)
     ax, kinds = axes[0, 0], list(next(iter(losses.values())))
     colours, said = (BLUE, SERIES[2], GREY), []
     wide = 0.84 / len(kinds)
@@ -172,13 +172,11 @@ def other_sources(losses):
             look = {"ha": "center", "size": 9.5}
             ax.text(x, value + 0.1, f"{value:.2f}", **look)
         said.append(f"{name} " + ", ".join(f"{v:.2f} ({k})" for k, v in values.items()))
-    ax.set_xticks(range(len(losses)), list(losses))
-    ax.set_yticks([])
+    ax.set_xticks(range(len(losses)), list(losses), weight="bold")
     ax.set_ylabel("loss, nats per token")
     ax.margins(y=0.1)
-    without_frame(ax)
-    for number, kind in enumerate(kinds):
-        look = {"transform": ax.transAxes, "weight": "bold", "va": "bottom"}
-        ax.text(0.3 * number, 1.04, kind, color=colours[number], **look)
+    patches = [Patch(color=c, label=kind) for c, kind in zip(colours, kinds)]
+    look = {"loc": "outside upper center", "ncols": len(kinds), "frameon": False}
+    figure.legend(handles=patches, title="The model reads, for each target:", **look)
     figure.alternative = f"Loss with own and with other sources: {'; '.join(said)}."
     return figure
