@@ -43,6 +43,8 @@ import torch.nn.functional as F
 # ## A task that shows everything
 #
 # People write 14 July 1989 as 14.07.89, and computers as 89-07-14. Our patients learn to turn the first form into the second: they read `140789` and write `890714`. Half of the people leave the year out. Then the source is `1407`, filled up with padding, and the answer is `0714`.
+#
+# The tokens are those of chapter 0: 0 is padding, 1 begins a target, 2 ends it, and 3 to 12 are the digits. The models are chapter 0's, too, with two layers on each side. The loss and the loop are chapter 14's. The learning rate follows the paper's rule from [chapter 12](12_optimizer.ipynb): it rises for 50 updates, and then falls with the root of their number.
 
 
 # %%
@@ -71,11 +73,6 @@ def dates(n):
     return encode([date() for _ in range(n)])
 
 
-# %% [markdown]
-# The tokens are those of chapter 0: 0 is padding, 1 begins a target, 2 ends it, and 3 to 12 are the digits. The models are chapter 0's, too, with two layers on each side. The loss and the loop are chapter 14's. The learning rate follows the paper's rule from [chapter 12](12_optimizer.ipynb): it rises for 50 updates, and then falls with the root of their number.
-
-
-# %%
 def loss_of(model, source, target):
     """Nats a token: source (n, S), target (n, T) with its begin and end marks."""
     scores, gold = model(source, target[:, :-1]), target[:, 1:]
@@ -164,7 +161,7 @@ def moves(model, source, read):
 
 
 # %% [markdown]
-# A row may move when a token is changed that it has already read. It must not move for a later one, and we paint such squares red. If Ada cheats, where will red squares be?
+# A row may move when a token is changed that it has already read. It must not move for a later one, and we paint such squares red. If Ada cheats, where will they be?
 
 # %% tags=["active-ipynb"]
 # healthy, ada = model_1, model_2
@@ -193,7 +190,7 @@ def moves(model, source, read):
 # views.joined(joined, names)
 
 # %% [markdown]
-# *Each row should be made of four pieces of its own token, as on the left; on the right the row of "begin" gets pieces of four different tokens.*
+# *Read row by row: on the left each row is made of four pieces of its own token; on the right the row of "begin" gets pieces of four different tokens, three of them from later ones.*
 #
 # `reshape` takes the numbers as they are in memory, and there all tokens of the first head come before the second head. The shape is right, nothing crashes, and the pieces belong to other tokens. Twelve pieces here come from later tokens. The next layer mixes the rows once more, and after two layers the leak fills the whole triangle of the picture before. The mask is innocent: it worked, and the shuffle came after it.
 #
@@ -206,12 +203,13 @@ def moves(model, source, read):
 # + return x.transpose(1, 2).flatten(2)
 # ```
 #
-# Does she recover? You have already seen it. Both models have the same first weights, and have read the same dates:
+# Does she recover? You have already seen it. Both models have read the same dates, and both began with the same weights:
 
 # %% tags=["active-ipynb"]
 # before = {name: museum.exhibit(name)["model"] for name in ("healthy", "Ada")}
 # pairs = zip(before["healthy"].parameters(), before["Ada"].parameters())
-# print("the same first weights:", all(torch.equal(p, q) for p, q in pairs))
+# assert all(torch.equal(p, q) for p, q in pairs)
+# print("both began with the same weights")
 
 # %% [markdown]
 # So model 1 *is* Ada with her line mended. This wrong line was in a public implementation ([jsbaan/transformer-from-scratch#6](https://github.com/jsbaan/transformer-from-scratch/issues/6)). Its test passed in spite of it: the model had to copy its source, and learned to put up with the shuffle.
@@ -359,17 +357,17 @@ def padding_moves(model, source, read):
 # views.source_looks(looks, [*"1407", "pad", "pad"], written=[*"0714", "end"])
 
 # %% [markdown]
-# *Each row shows where a model looks while it writes one token, dark for much (a mean over the four heads): the healthy model looks at digits only, and Cleo at the padding only.*
+# *Each row shows where a model looks while it writes one token, dark for much (a mean over the four heads): the healthy model looks at digits only, and Cleo at the padding only. (Each row adds up to 1, so even "end" must look somewhere.)*
 #
 # **What it means.** Cleo's mask is the wrong way round. It hides the digits and shows the padding. A source with a year has no padding at all. Then Cleo sees nothing, and from this she can tell that there is a year. (When everything is hidden, our attention returns zeros. Other programs return NaN, or look at everything alike; there Cleo would have other complaints.)
 #
 # How can a mask get turned round? Even within one library, True has two meanings:
 #
-# | mask | True means |
+# |mask|True means|
 # |---|---|
-# | of this book | may be looked at |
-# | `attn_mask` of `F.scaled_dot_product_attention` | may be looked at |
-# | `key_padding_mask` of `nn.MultiheadAttention` | must not be looked at |
+# |of this book|may be looked at|
+# |`attn_mask` of `F.scaled_dot_product_attention`|may be looked at|
+# |`key_padding_mask` of `nn.MultiheadAttention`|must not be looked at|
 #
 # **The remedy.**
 #
@@ -382,11 +380,13 @@ def padding_moves(model, source, read):
 #
 # ## A chart before the first update
 #
-# Not one of these instruments needs a trained model. Wiring and masks are right or wrong from the beginning, so the scores of a new model already move where they must and must not. That saves hours: you can examine a model before you train it.
+# Not one of these instruments needs a trained model. Wiring and masks are right or wrong from the beginning, so the scores of a new model already move where they must and must not. So examine a model before you train it.
 #
-# Two more lines need only one look each. The first is the **first loss**. An untrained model cannot do better than a guess, which costs $\ln 13 = 2.6$ nats among 13 tokens. A first loss below 2 therefore means that the model sees its answer. A loss somewhat above the guess is no illness: in our models one matrix both reads and writes the tokens, and they begin by repeating what they have read ([chapter 14](14_training.ipynb)). Above 10 we would ask questions.
+# To the instruments above we add two numbers. The first is the **first loss**. An untrained model cannot do better than a guess, which costs $\ln 13 = 2.6$ nats among 13 tokens. A first loss below 2 therefore means that the model sees its answer. A loss somewhat above the guess is no illness: in our models one matrix both reads and writes the tokens, and they begin by repeating what they have read ([chapter 14](14_training.ipynb)). Above 10 we would ask questions.
 #
-# The second is the **share of scores below zero**. Healthy scores usually have both signs. Where all have one sign, something may have been cut off behind the last layer. This is a hint and no law: a model that returns logarithms of probabilities has only negative scores, and is well.
+# The second is the **share of scores below zero**. Healthy scores usually have both signs. Where all have one sign, something may have been cut off behind the last layer. (No law: logarithms of probabilities are all negative, and healthy.)
+#
+# All instruments look at eight dates, short and long in turn. So one step back in the batch is a source of another length, and two steps back is a source of the same length. `LIMITS` says for each line what a healthy model shows. A *change* is the largest change of any score.
 
 
 # %%
@@ -396,10 +396,6 @@ def below_zero(model, source, read):
     return (model(source, read) < 0).float().mean().item()
 
 
-# %% [markdown]
-# All instruments look at eight dates, short and long in turn. So one step back in the batch is a source of another length, and two steps back is a source of the same length. `LIMITS` says for each line what a healthy model shows. A *change* is the largest change of any score.
-
-# %%
 MANY = float("inf")
 LIMITS = {  # what a healthy model shows: at least, and at most
     "first loss": (2, 10),
@@ -450,7 +446,7 @@ def examine(model, loss=loss_of):
 # %% [markdown]
 # *Read each column downwards: red is outside of what a healthy model shows, and no two patients have the same red lines.*
 #
-# Ben's scores move with no source at all, and 24 of his parameters get no gradient: the encoder's. Cleo's scores move with a source of another length and not with one of the same length, and they move with padding. So what she said of herself is true. And why does padding move Ada's scores? All attention of her model joins its heads by `reshape`, the encoder's too, and there the shuffle deals out pieces of padding to the digits. The first loss and the signs find none of these three; the next patients need them.
+# Ben's scores move with no source at all, and 24 of his parameters get no gradient: the encoder's. Cleo's scores move with a source of another length and not with one of the same length, and they move with padding. So what she said of herself is true. And why does padding move Ada's scores? All attention of her model joins its heads by `reshape`, the encoder's too, and there the shuffle deals out pieces of padding to the digits.
 
 # %% [markdown]
 # ## Six in the waiting room
@@ -474,14 +470,14 @@ def examine(model, loss=loss_of):
 # scores, gold = model(source, target[:, :-1]), target[:, 1:]  # j
 # ```
 #
-# | exhibit | its owner says |
+# |exhibit|its owner says|
 # |---|---|
-# | 1 | "The loss was next to nothing at the very first update. I have never seen a model that begins so well." |
-# | 2 | "The loss is very low, and what it writes by itself is worthless. The heads are joined as Ada's should be, and each row of weights adds up to 1." |
-# | 3 | "The same sentence gets one answer on Monday and another on Tuesday. I have printed the memory: its rows for the words are the same on both days." |
-# | 4 | "It learns, and it reads its source. But a friend's model of the same size learns better. I have compared how we call the decoder: letter for letter the same." |
-# | 5 | "The first loss is $\ln V$ to two digits, just as the books say. Since then it has hardly moved." |
-# | 6 | "The same sentence gets one answer on Monday and another on Tuesday. I have read what you did with 3, and it does not help." |
+# |1|"The loss was next to nothing at the very first update. I have never seen a model that begins so well."|
+# |2|"The loss is very low, and what it writes by itself is worthless. The heads are joined as Ada's should be, and each row of weights adds up to 1."|
+# |3|"The same sentence gets one answer on Monday and another on Tuesday. I have printed the memory: its rows for the words are the same on both days."|
+# |4|"It learns, and it reads its source. But a friend's model of the same size learns better. I have compared how we call the decoder: letter for letter the same."|
+# |5|"The first loss is $\ln V$ to two digits, just as the books say. Since then it has hardly moved."|
+# |6|"The same sentence gets one answer on Monday and another on Tuesday. I have read what you did with 3, and it does not help."|
 
 # %% tags=["active-ipynb"]
 # seen = {}
@@ -527,7 +523,7 @@ def examine(model, loss=loss_of):
 #
 # <details><summary><b>Exhibit 3.</b> Diagnosis</summary>
 #
-# The line is *h*. The encoder knows which tokens are padding, or the memory would differ, too. The decoder does not know, and looks at the padding in the memory. On Tuesday there was a longer sentence in the batch, and so more padding.
+# The line is *h*. The encoder knows which tokens are padding, or the memory would differ, too. The decoder does not know, and looks at the padding in the memory. On Tuesday a longer sentence in the batch brought more padding.
 #
 # ```diff
 # - x = self.decoder(self.embed(target), memory, mask, everything)
@@ -580,7 +576,7 @@ def examine(model, loss=loss_of):
 # %% [markdown]
 # *A bold verdict is a finding: the scores of a sentence depend on the other sentences in the batch, even where one of these is empty.*
 #
-# On Tuesday exhibit 6 was asked in other company. Three checks were "not examined": they need your loss, your way of adding up gradients over several batches, or a second model that should give the same scores. You hand these over as `checkup(model, loss=..., accumulate=..., reference=...)`. Without `learn=False`, four more checks train the model for up to a minute: on pure chance, on one batch, and on two easy tasks. `print(report)` adds to each finding what it means, and which chapter to read.
+# Three checks were "not examined": they need your loss, your way of adding up gradients over several batches, or a second model that should give the same scores. You hand these over as `checkup(model, loss=..., accumulate=..., reference=...)`. Without `learn=False`, four more checks train the model for up to a minute: on pure chance, on one batch, and on two easy tasks. `print(report)` adds to each finding what it means, and which chapter to read.
 #
 # <details><summary><b>Exhibit 6.</b> Diagnosis</summary>
 #
@@ -619,75 +615,75 @@ def examine(model, loss=loss_of):
 # %% [markdown]
 # The healthy decoder has only the finding that we expected. The one that reads backwards is caught: it sees the future, and not the past. The training on two easy tasks needs a source, so keep `learn=False` for a decoder. In your test file, `assert_healthy(model)` from the package fails with the report wherever `checkup` finds something. From a shell, `transformer checkup mine.py:build_model --html report.html` writes the report as a page.
 #
-# **Can you trust it?** A doctor who calls everybody ill misses nothing. So we built ill and healthy models, set the limits of the checks with one half of them, and only then examined the other half ([evidence 27.1](evidence/27_diagnosis.ipynb)):
+# **Can you trust it?** A doctor who calls everybody ill misses nothing. So we built ill and healthy models, set the limits with one half of them, and only then examined the other half ([evidence 27.1](evidence/27_diagnosis.ipynb)):
 #
-# | models that set no limit | called ill |
+# |models that set no limit|called ill|
 # |---|---|
-# | 19 ill ones | 19 |
-# | 7 healthy ones | 1 |
-# | 3 more healthy ones, after we had mended a rule | 0 |
+# |19 ill ones|19|
+# |7 healthy ones|1|
+# |3 more healthy ones, after we had mended a rule|0|
 #
-# The false alarm was torch's own `nn.Transformer`. It gives NaN for an empty sentence, which harms no other sentence of the batch. Our rule had not made this difference, and now it does. All this is little evidence: bugs of a kind that we did not collect may be missed. (The check of sines is younger than this trial.)
+# The false alarm was torch's own `nn.Transformer`. It gives NaN for an empty sentence, which harms no other sentence of the batch. Our rule now allows this. The trial is small, the check of sines is younger than it, and bugs of a kind that we did not collect may be missed.
 #
 # ## First aid
 #
-# | symptom | examination | remedy | read |
+# |symptom|examination|remedy|read|
 # |---|---|---|---|
-# | the loss is better than you can explain | change later tokens: do earlier scores move? | the causal mask; heads joined or cut without a transpose | [8](08_model.ipynb), [14](14_training.ipynb) |
-# | the first loss is far below $\ln V$ | is the model asked for the token that it has just read? | shift the target | [14](14_training.ipynb) |
-# | the loss does not move | are the scores of both signs? Can the model learn one batch by heart? | no softmax and no ReLU on the scores | [13](13_regularization.ipynb), [14](14_training.ipynb) |
-# | a part never learns | which parameters get no gradient? | `ModuleList`, not a list; no `detach` | [14](14_training.ipynb) |
-# | the loss stays high; answers have little to do with their questions | give each target another source | let cross-attention read the memory; turn the padding mask round | [8](08_model.ipynb), [14](14_training.ipynb) |
-# | other answers in another batch | more padding; a sentence alone, and among others | the padding mask; axes of batch and time | [4](04_attention.ipynb), [8](08_model.ipynb) |
-# | suddenly NaN | a source of padding alone; half precision | hide scores with the smallest number of their own type | [4](04_attention.ipynb), [11](11_hardware.ipynb) |
-# | the loss jumps, or creeps | can it learn one batch by heart, at a third of the rate and at three times the rate? | warm-up; another peak | [12](12_optimizer.ipynb) |
-# | everything above is in order | print ten pairs as the model gets them: do source and target belong together? | mend the data | [14](14_training.ipynb) |
+# |the loss is better than you can explain|change later tokens: do earlier scores move?|the causal mask; heads joined or cut without a transpose|[8](08_model.ipynb), [14](14_training.ipynb)|
+# |the first loss is far below $\ln V$|is the model asked for the token that it has just read?|shift the target|[14](14_training.ipynb)|
+# |the loss does not move|are the scores of both signs? Can the model learn one batch by heart?|no softmax and no ReLU on the scores|[13](13_regularization.ipynb), [14](14_training.ipynb)|
+# |a part never learns|which parameters get no gradient?|`ModuleList`, not a list; no `detach`|[14](14_training.ipynb)|
+# |the loss stays high; answers have little to do with their questions|give each target another source|let cross-attention read the memory; turn the padding mask round|[8](08_model.ipynb), [14](14_training.ipynb)|
+# |other answers in another batch|more padding; a sentence alone, and among others|the padding mask; axes of batch and time|[4](04_attention.ipynb), [8](08_model.ipynb)|
+# |suddenly NaN|a source of padding alone; half precision|hide scores with the smallest number of their own type|[4](04_attention.ipynb), [11](11_hardware.ipynb)|
+# |the loss jumps, or creeps|can it learn one batch by heart, at a third of the rate and at three times the rate?|warm-up; another peak|[12](12_optimizer.ipynb)|
+# |everything above is in order|print ten pairs as the model gets them: do source and target belong together?|mend the data|[14](14_training.ipynb)|
 #
 #
 # ## Eighteen more to look up
 #
-# The museum has eighteen more exhibits, here by symptom. Each entry has the complaint in our words, the wrong code, the right code, the check that sees it, and the report. The models are ours, small, with one wrong line each ([evidence 27.2](evidence/27_diagnosis.ipynb) trains some of them). To examine one, put its number into the cell of the whole report above.
+# These too are small models of ours with one wrong line each, sorted by symptom. An entry has the owner's words as we tell them, the wrong and the right code, and in brackets the check that finds it and the report. To examine one, put its number into the cell of the whole report.
 #
 # <details><summary><b>The loss is better than the answers.</b> Exhibits 9, 11 and 16</summary>
 #
-# - **Exhibit 9.** "My mask is a triangle, as in the paper." It is the other triangle: each row sees itself and what comes later. Write `torch.ones(T, T).tril()` instead of `torch.ones(T, T).triu()`. Check: *future*. Reported in [hkproj/pytorch-transformer#19](https://github.com/hkproj/pytorch-transformer/issues/19).
-# - **Exhibit 11.** "The more my sentences differ in length, the lower is my loss." Padding is asked for like any token, and is the easiest question of all. Write `F.cross_entropy(scores, gold, ignore_index=0)` instead of `F.cross_entropy(scores, gold)`. Check: *loss*. Reported in [Lightning-Universe/lightning-transformers#266](https://github.com/Lightning-Universe/lightning-transformers/issues/266).
-# - **Exhibit 16.** "In training the loss is excellent, and in evaluation terrible. I suspect my dropout." The path for training forgets the causal mask. Whoever examines only evaluation finds nothing. Write `triangle` instead of `everything if self.training else triangle`. Check: *future*. Reported in [keras-team/keras#23038](https://github.com/keras-team/keras/issues/23038).
+# - **Exhibit 9.** "My mask is a triangle, as in the paper." It is the other triangle: each row sees itself and what comes later. `torch.ones(T, T).triu()` → `torch.ones(T, T).tril()` (*future*, [hkproj/pytorch-transformer#19](https://github.com/hkproj/pytorch-transformer/issues/19))
+# - **Exhibit 11.** "The more my sentences differ in length, the lower is my loss." Padding is asked for like any token, and is the easiest question of all. `F.cross_entropy(scores, gold)` → `F.cross_entropy(scores, gold, ignore_index=0)` (*loss*, [Lightning-Universe/lightning-transformers#266](https://github.com/Lightning-Universe/lightning-transformers/issues/266))
+# - **Exhibit 16.** "Excellent in training, terrible in evaluation." The path for training forgets the causal mask. Whoever examines only evaluation finds nothing. `everything if self.training else triangle` → `triangle` (*future*, [keras-team/keras#23038](https://github.com/keras-team/keras/issues/23038))
 # </details>
 #
 # <details><summary><b>The answers do not fit the questions.</b> Exhibits 7, 14 and 20</summary>
 #
-# - **Exhibit 7.** "The answers look perfect, until you compare them with the questions." The decoder is given zeros instead of the memory. As with Ben, the 24 parameters of the encoder get no gradient. Neither do the eight matrices of the cross-attention, because a product with zeros teaches nothing. Write `self.encode(source)` instead of `torch.zeros_like(self.encode(source))`. Check: *source*. Reported in [kingnobro/IconShop#4](https://github.com/kingnobro/IconShop/issues/4).
-# - **Exhibit 14.** "I add positions, and I have checked their shapes." A colon is missing: every word gets the row behind the last position. This row changes with the length, so padding moves scores. Write `self.positions[: tokens.shape[1]]` instead of `self.positions[tokens.shape[1]]`. Check: *order*. Reported in [DiffPoseTalk/DiffPoseTalk#20](https://github.com/DiffPoseTalk/DiffPoseTalk/issues/20).
-# - **Exhibit 20.** "The right words, in any order." Positions are made, and never added. Write `self.dropout(x + self.positions[: tokens.shape[1]])` instead of `self.dropout(x)`. Check: *order*. Reported in [Lightning-AI/pytorch-lightning#20099](https://github.com/Lightning-AI/pytorch-lightning/issues/20099).
+# - **Exhibit 7.** "The answers look perfect." The decoder is given zeros instead of the memory. As with Ben, the 24 parameters of the encoder get no gradient. Neither do the eight matrices of the cross-attention, because a product with zeros teaches nothing. `torch.zeros_like(self.encode(source))` → `self.encode(source)` (*source*, [kingnobro/IconShop#4](https://github.com/kingnobro/IconShop/issues/4))
+# - **Exhibit 14.** "I do add positions." A colon is missing: every word gets the row behind the last position. This row changes with the length, so padding moves scores. `self.positions[tokens.shape[1]]` → `self.positions[: tokens.shape[1]]` (*order*, [DiffPoseTalk/DiffPoseTalk#20](https://github.com/DiffPoseTalk/DiffPoseTalk/issues/20))
+# - **Exhibit 20.** "The right words, in any order." Positions are made, and never added. `self.dropout(x)` → `self.dropout(x + self.positions[: tokens.shape[1]])` (*order*, [Lightning-AI/pytorch-lightning#20099](https://github.com/Lightning-AI/pytorch-lightning/issues/20099))
 # </details>
 #
 # <details><summary><b>The same question gets different answers.</b> Exhibits 10, 18 and 21</summary>
 #
-# - **Exhibit 10.** "The larger the batch, the smaller are my attention weights." The softmax runs over the sentences of the batch. Write `scores.softmax(dim=-1)` instead of `scores.softmax(dim=0)`. Check: *neighbours*. Reported in [PetrochukM/PyTorch-NLP#2](https://github.com/PetrochukM/PyTorch-NLP/issues/2).
-# - **Exhibit 18.** "My layers are the library's own. My tests ask one sentence at a time and pass." torch's layers take the first axis for time, unless they are told otherwise. Write `nn.TransformerEncoderLayer(d_model, h, d_ff, batch_first=True)` instead of `nn.TransformerEncoderLayer(d_model, h, d_ff)`. Check: *neighbours*. Reported in [Exorust/TorchLeet#5](https://github.com/Exorust/TorchLeet/issues/5).
-# - **Exhibit 21.** "I ask twice, and get two answers. Of course I called eval()." Dropout is called as a function, which does not know about `eval()`. Write `torch.dropout(weights, 0.1, self.training)` instead of `torch.dropout(weights, 0.1, True)`. Check: *modes*. Reported in [pytorch/pytorch#124464](https://github.com/pytorch/pytorch/issues/124464).
+# - **Exhibit 10.** "The larger the batch, the smaller are my attention weights." The softmax runs over the sentences of the batch. `scores.softmax(dim=0)` → `scores.softmax(dim=-1)` (*neighbours*, [PetrochukM/PyTorch-NLP#2](https://github.com/PetrochukM/PyTorch-NLP/issues/2))
+# - **Exhibit 18.** "My tests ask one sentence at a time, and pass." torch's layers take the first axis for time, unless they are told otherwise. `nn.TransformerEncoderLayer(d_model, h, d_ff)` → `nn.TransformerEncoderLayer(d_model, h, d_ff, batch_first=True)` (*neighbours*, [Exorust/TorchLeet#5](https://github.com/Exorust/TorchLeet/issues/5))
+# - **Exhibit 21.** "Of course I called eval()." Dropout is called as a function, which does not know about `eval()`. `torch.dropout(weights, 0.1, True)` → `torch.dropout(weights, 0.1, self.training)` (*modes*, [pytorch/pytorch#124464](https://github.com/pytorch/pytorch/issues/124464))
 # </details>
 #
 # <details><summary><b>Infinite, NaN, or an error.</b> Exhibits 8, 13 and 19</summary>
 #
-# - **Exhibit 8.** "On my desk all is well. On the large machine it stops at the first sentence." Half precision ends at 65,504. Write `masked_fill(~mask, torch.finfo(scores.dtype).min)` instead of `masked_fill(~mask, -1e10)`. Check: *half*. Reported in [bentrevett/pytorch-seq2seq#191](https://github.com/bentrevett/pytorch-seq2seq/issues/191).
-# - **Exhibit 13.** "The better my model becomes, the more often its loss is infinite." A probability is rounded to 0, and its logarithm is minus infinity. Write `scores.log_softmax(dim=-1)` instead of `scores.softmax(dim=-1).log()`. Check: *loss*. Reported in [harvardnlp/annotated-transformer#115](https://github.com/harvardnlp/annotated-transformer/issues/115).
-# - **Exhibit 19.** "It trained well for two hours. Then every number was NaN." An empty line becomes a source of padding alone. All its scores are forbidden, the softmax divides 0 by 0, and this one sentence spoils the gradient of its batch. Write `masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)` instead of `masked_fill(~mask, -math.inf).softmax(dim=-1)`. Check: *empty*. Reported in [pytorch/pytorch#24816](https://github.com/pytorch/pytorch/issues/24816).
+# - **Exhibit 8.** "It runs on my desk, and stops on the large machine." Half precision ends at 65,504. `masked_fill(~mask, -1e10)` → `masked_fill(~mask, torch.finfo(scores.dtype).min)` (*half*, [bentrevett/pytorch-seq2seq#191](https://github.com/bentrevett/pytorch-seq2seq/issues/191))
+# - **Exhibit 13.** "The better my model becomes, the more often its loss is infinite." A probability is rounded to 0, and its logarithm is minus infinity. `scores.softmax(dim=-1).log()` → `scores.log_softmax(dim=-1)` (*loss*, [harvardnlp/annotated-transformer#115](https://github.com/harvardnlp/annotated-transformer/issues/115))
+# - **Exhibit 19.** "It trained well for two hours. Then every number was NaN." An empty line becomes a source of padding alone. All its scores are forbidden, the softmax divides 0 by 0, and this one sentence spoils the gradient of its batch. `masked_fill(~mask, -math.inf).softmax(dim=-1)` → `masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(dim=-1)` (*empty*, [pytorch/pytorch#24816](https://github.com/pytorch/pytorch/issues/24816))
 # </details>
 #
 # <details><summary><b>It learns, but badly.</b> Exhibits 15, 22 and 24</summary>
 #
-# - **Exhibit 15.** "I add up the gradients of four small batches, and the same data give another model." Each batch contributes its mean, so a token of a small batch counts for more. Write `loss * tokens_of_the_batch / tokens_of_all_batches` instead of `loss / number_of_batches`. Check: *accumulation*. Reported in [meta-pytorch/torchtune#1875](https://github.com/meta-pytorch/torchtune/issues/1875).
-# - **Exhibit 22.** "Everybody's first loss is about 5. Mine is about 50." An `nn.Embedding` begins with deviation 1. The same matrix makes the scores, which become far too large. Write `nn.init.normal_(self.embedding.weight, std=d_model**-0.5)` instead of `nn.Embedding(V, d_model)`. Check: *start*. Reported in [pytorch/pytorch#3121](https://github.com/pytorch/pytorch/issues/3121).
-# - **Exhibit 24.** "It does not become sure of anything." A ReLU cuts off all scores below zero, and their gradient. (The report is about a network for images.) Write `x @ self.embedding.weight.T` instead of `(x @ self.embedding.weight.T).relu()`. Check: *output*. Reported in [huyng/tensorflow-vgg#13](https://github.com/huyng/tensorflow-vgg/issues/13).
+# - **Exhibit 15.** "Four small batches give another model than one large batch." Each batch contributes its mean, so a token of a small batch counts for more. `loss / number_of_batches` → `loss * tokens_of_the_batch / tokens_of_all_batches` (*accumulation*, [meta-pytorch/torchtune#1875](https://github.com/meta-pytorch/torchtune/issues/1875))
+# - **Exhibit 22.** "Everybody's first loss is about 5. Mine is about 50." An `nn.Embedding` begins with deviation 1. The same matrix makes the scores, which become far too large. `nn.Embedding(V, d_model)` → `nn.init.normal_(self.embedding.weight, std=d_model**-0.5)` (*start*, [pytorch/pytorch#3121](https://github.com/pytorch/pytorch/issues/3121))
+# - **Exhibit 24.** "It does not become sure of anything." A ReLU cuts off all scores below zero, and their gradient. (Reported of a network for images.) `(x @ self.embedding.weight.T).relu()` → `x @ self.embedding.weight.T` (*output*, [huyng/tensorflow-vgg#13](https://github.com/huyng/tensorflow-vgg/issues/13))
 # </details>
 #
 # <details><summary><b>Something is odd about the weights.</b> Exhibits 12, 17 and 23</summary>
 #
-# - **Exhibit 12.** "The file that I save is too small." Layers in a Python list are unknown to `parameters()`, to the file, and to `eval()`: their dropout never stops. Write `nn.ModuleList(DecoderLayer(*sizes) for _ in range(2))` instead of `[DecoderLayer(*sizes) for _ in range(2)]`. Check: *gradients*. Reported in [maruya24/pytorch_robotics_transformer#3](https://github.com/maruya24/pytorch_robotics_transformer/issues/3).
-# - **Exhibit 17.** "Published weights in my code give slightly different output." The root of the model's width stands where the root of a key's width should. Write `scores / math.sqrt(q.shape[-1])` instead of `scores / math.sqrt(d_model)`. Check: *paper*. Reported in [jadore801120/attention-is-all-you-need-pytorch#42](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/42).
-# - **Exhibit 23.** "My encoder became three times as deep, and its file did not grow." The stack holds one layer several times. Write `Stack(EncoderLayer(*sizes) for _ in range(N))` instead of `Stack([EncoderLayer(*sizes)] * N)`. Check: *sharing*. Reported in [espnet/espnet#1278](https://github.com/espnet/espnet/issues/1278).
+# - **Exhibit 12.** "The file that I save is too small." Layers in a Python list are unknown to `parameters()`, to the file, and to `eval()`: their dropout never stops. `[DecoderLayer(*sizes) for _ in range(2)]` → `nn.ModuleList(DecoderLayer(*sizes) for _ in range(2))` (*gradients*, [maruya24/pytorch_robotics_transformer#3](https://github.com/maruya24/pytorch_robotics_transformer/issues/3))
+# - **Exhibit 17.** "Published weights in my code give slightly different output." The root of the model's width stands where the root of a key's width should. `scores / math.sqrt(d_model)` → `scores / math.sqrt(q.shape[-1])` (*paper*, [jadore801120/attention-is-all-you-need-pytorch#42](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/42))
+# - **Exhibit 23.** "My encoder became three times as deep, and its file did not grow." The stack holds one layer several times. `Stack([EncoderLayer(*sizes)] * N)` → `Stack(EncoderLayer(*sizes) for _ in range(N))` (*sharing*, [espnet/espnet#1278](https://github.com/espnet/espnet/issues/1278))
 # </details>
 
 # %% [markdown]
