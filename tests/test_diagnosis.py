@@ -304,6 +304,15 @@ def test_ada_and_cleo_begin_as_the_healthy_model_does():
         assert all(torch.equal(value, healthy[key]) for key, value in ill.items()), name
 
 
+def test_the_memory_of_exhibit_3_does_not_mind_padding():
+    """Its owner says so, and so the wrong line is behind the encoder."""
+    model = exhibit(3)["model"].eval()
+    source, _ = encode([("1407", "0714")])
+    padded = torch.nn.functional.pad(source, (0, 3))
+    rows = [model.encode(tokens)[:, :4] for tokens in (source, padded)]
+    torch.testing.assert_close(*rows)
+
+
 @pytest.mark.parametrize(("hidden", "name"), rooms.UNNAMED.items())
 def test_two_models_come_without_a_name(hidden, name):
     shown, known = exhibit(hidden)["model"], exhibit(name)["model"]

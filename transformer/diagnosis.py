@@ -639,7 +639,6 @@ def examine(model, loss=loss_of):
 # |the loss jumps, or creeps|can it learn one batch by heart, at a third of the rate and at three times the rate?|warm-up; another peak|[12](12_optimizer.ipynb)|
 # |everything above is in order|print ten pairs as the model gets them: do source and target belong together?|mend the data|[14](14_training.ipynb)|
 #
-#
 # ## Eighteen more to look up
 #
 # These too are small models of ours with one wrong line each, sorted by symptom. An entry has the owner's words as we tell them, the wrong and the right code, and in brackets the check that finds it and the report. To examine one, put its number into the cell of the whole report.
@@ -752,7 +751,7 @@ def examine(model, loss=loss_of):
 #         print(number, change)
 # ```
 #
-# They are 10, 12, 18 and 21. Ask the same question twice, with the same neighbours: the scores of 12 and 21 move again. Their dropout does not stop in evaluation, and such a patient moves almost every instrument. So call a model twice with the same input before you examine it.
+# They are 10, 12, 18 and 21. Ask the same question twice, with the same neighbours: the scores of 12 and 21 move again. Their dropout does not stop in evaluation, and such a patient moves several instruments. So call a model twice with the same input before you examine it.
 # </details>
 #
 # **5. To think about.** A colleague says: "I examine a model only if its loss looks strange." Another says: "I examine every model before its first update, and never again." Find a patient on this page whom the first colleague misses, and a mistake in [chapter 14](14_training.ipynb) that the second misses.
