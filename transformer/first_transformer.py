@@ -78,7 +78,7 @@ from torch import nn
 #
 # For *ihren* "its" has two questions. Whose is it? That decides *ihr-*. What is it? That decides *-en*. In one softmax more ball means less cat. So several attentions run side by side. They are called *heads*, and each has its own queries, keys and values. A last matrix, `W_O`, mixes what they bring.
 #
-# In code one matrix makes the queries of all heads: with two heads, the first half of its columns belongs to head 0, the second to head 1. A *mask* says who may be looked at: a forbidden score is replaced by $-10^9$, and $e$ to that power is 0.
+# In code one matrix makes the queries of all heads: with two heads, the first half of its columns belongs to head 0, the second to head 1. A *mask* says who may be looked at: a forbidden score is replaced by the lowest number that there is, and $e$ to that power is 0.
 
 
 # %%
@@ -105,7 +105,8 @@ class Attention(nn.Module):
         k = self.split(self.W_K(seen))
         v = self.split(self.W_V(seen))
         scores = q @ k.transpose(2, 3) / math.sqrt(q.shape[-1])  # (B, h, T, S)
-        scores = scores.masked_fill(~mask, -1e9)  # mask: True where it may look
+        lowest = torch.finfo(scores.dtype).min  # e to this power is 0
+        scores = scores.masked_fill(~mask, lowest)  # mask: True where it may look
         self.weights = scores.softmax(dim=-1)  # kept, so that we can draw them
         brought = (self.weights @ v).transpose(1, 2).flatten(2)  # heads side by side
         return self.W_O(brought)
