@@ -69,7 +69,8 @@ README_CLAIMS = (
     "reaches {one_vector:.0f} BLEU, and the same RNN reaches {with_attention:.0f}",
     "which has no RNN, reaches {attention_alone:.0f}, too",
     "it gets {longer_sines:.0f}, and the RNN with attention {longer_rnn:.0f}",
-    "only {use_ignoring:.2f} nats a token, and {use_cured:.2f} once its encoder",
+    "lost only {use_ignoring:.2f} nats a token",
+    "more slowly, it lost {use_cured:.2f}",
     "loses {shuffled_cnn:.1f} points of accuracy",
 )
 
