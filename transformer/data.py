@@ -32,28 +32,30 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.core.batches import Sides
 from transformer.corpora.tokenizer import Tokenizer, encode_sides
-from transformer.corpora.windows import random_numbers, shuffled, similar
+from transformer.corpora.windows import random_numbers, shuffled
 
 # %% tags=["active-ipynb"]
+# import copy
 # import random
 # import re
 # from collections import Counter
 #
+# from torch.nn.functional import cross_entropy
+#
 # from transformer import load, read_corpus, translate, views
 # from transformer.corpora.splits import numbered_tatoeba
-# from transformer.corpora.windows import padding_share
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load("bundled")
-# known = "The gardener lost her flowers."
-# sentence = "The gardener lost her sunflowers."  # or yours
+# known = "The queen lost her flowers."
+# sentence = "The queen lost her sunflowers."  # or yours
 # for english in (known, sentence):
 #     print(english, "->", *translate(model, tokenizer, [english]))
 
 # %% [markdown]
-# The first translation is right but for the gardener, who has become a man. The second says that the gardener lost *sie*, German for "them", or "her". Where have the sunflowers gone?
+# The first translation is right. The second says that the queen lost *sie*, German for "them" or "her". Where have the sunflowers gone?
 #
-# You may suspect the weights. But before the first weight was trained, three things had been decided: how a sentence is **cut**, how it becomes a row of a **batch**, and which sentences training would see, the **split**. Each could lose a flower, or leave the model without a clue to it. So we follow our sentence from the keyboard to the tensor and ask: **what does the model actually read, and who lost the sunflowers?** Which of the three do you suspect?
+# You may suspect the weights. But before the first weight was trained, three things had been decided: how a sentence is **cut**, how it becomes a row of a **batch**, and which **sentences** training shows. A bad cut could make a word unreadable, a batch could drop or mix up its tokens, and training could have too little to say about a flower. So we follow our sentence from the keyboard to the tensor and ask: **what does the model actually read, and who lost the sunflowers?** Which of the three do you suspect?
 
 # %% [markdown]
 # ## Why is a sentence cut at all?
@@ -84,7 +86,6 @@ from transformer.corpora.windows import random_numbers, shuffled, similar
 #
 # counts = Counter(word for text in texts for word in words_of(text))
 # print(*[word if word in counts else " <unk>" for word in words_of(sentence)], sep="")
-# print(f"flowers: {counts[' flowers']} times, sunflowers: {counts[' sunflowers']} times")
 #
 # words, letters = counts.total(), sum(map(len, texts))
 # print(
@@ -92,7 +93,7 @@ from transformer.corpora.windows import random_numbers, shuffled, similar
 # )
 
 # %% [markdown]
-# With such a list the sunflowers would be lost right here. And real text is full of new words. Whoever has read 18,000 German sentences of the European Parliament still meets about one unknown word in each sentence that follows ([evidence 10.1](evidence/10_data.ipynb)).
+# With such a list the sunflowers would be lost right here, because no training sentence has the word. And real text is full of new words ([evidence 10.1](evidence/10_data.ipynb) counts them).
 #
 # Letters lose nothing. But with about five letters in a word, a sentence of letters would be five times as long. Attention compares every token with every other, so it would have more than 25 times as much to do.
 #
@@ -101,7 +102,7 @@ from transformer.corpora.windows import random_numbers, shuffled, similar
 # %% [markdown]
 # ## Join what stands together most often
 #
-# The paper uses **byte-pair encoding** (Sennrich et al., 2016). It begins with letters, looks for the two neighbours that stand together most often, and joins them into one symbol wherever they do. Then it counts again. Each such step is a **merge**.
+# The paper uses **byte-pair encoding** (Sennrich et al., 2016). It begins with letters as its symbols. Two symbols side by side are called *neighbours*. Those neighbours that occur most often are joined into one symbol, everywhere. Then it counts again. Each such step is a **merge**.
 #
 # For example, take a text with five different words: *land* 6 times, *lands* 2, *hand* 4, *hands* 3 and *man* 2. The neighbours "l a" are in *land* and *lands*, so they occur 6 + 2 = 8 times. The neighbours "a n" are in all five words: 6 + 2 + 4 + 3 + 2 = 17. No others occur as often, so "an" becomes one symbol. What will be joined next?
 #
@@ -176,7 +177,7 @@ def in_bytes(word: str) -> tuple:
 
 
 # %% [markdown]
-# Here is a whole tokenizer. It learns 700 merges from both languages together. An entry's place in the vocabulary is its **token id**, the number that the model is given.
+# Here is a whole tokenizer. It learns 700 merges from both languages together. (The model's own tokenizer has 3,241, but the later ones leave *sunflowers* as it is.) An entry's place in the vocabulary is its **token id**, the number that the model is given.
 
 # %% tags=["active-ipynb"]
 # merges = learn_merges({in_bytes(word): times for word, times in counts.items()}, 700)
@@ -201,14 +202,16 @@ def in_bytes(word: str) -> tuple:
 # views.pieces({"": [vocabulary[i] for i in ids]}, [ids])
 
 # %% [markdown]
-# *Look at "é" and "鍵": their bytes stand alone, as numbers. Below each box is its token id, for a single byte the byte plus 3, because the three marks come first.*
+# *The numbers inside boxes are bytes: "é" has become 195 and 169, and "鍵" has become 233, 141 and 181. Below each box is its token id.*
 #
-# From the ids, the text has come back as it was. An unseen word falls apart, at worst into its bytes, but it is never lost. (**Deviation:** in the paper's time byte-pair encoding joined letters, in spite of its name.)
+# From the ids, the text has come back as it was. An unseen word falls apart, at worst into its bytes, but it is never lost. The ids of single bytes are the bytes plus 3, because the three marks come first.
+#
+# **Deviation:** we join bytes. The byte-pair encoding that the paper used joined letters, in spite of its name.
 
 # %% [markdown]
 # ## Which words have cut the sunflowers?
 #
-# But why these five pieces? A merge is an election. Each word votes for its neighbours, as often as it occurs, and the neighbours with most votes win. So we can ask who voted for each merge in our word: all words that had these neighbours at that moment. Who made "low"? Guess before you look.
+# But why these five pieces? A merge is an election. Each time that a word occurs, it gives a vote to every two neighbours inside it, and the neighbours with most votes are joined. So we can ask who voted for a merge: all words that had these neighbours inside them at that moment. Who made "low", do you guess?
 
 # %% tags=["active-ipynb"]
 # def voters(step):
@@ -221,7 +224,7 @@ def in_bytes(word: str) -> tuple:
 #
 #
 # word = in_bytes(" sunflowers")
-# stages = {"bytes": word}
+# stages = {"bytes": word}  # {what the picture says on the left: the symbols}
 # for step, merge in enumerate(merges):
 #     if join(word, merge) != word:
 #         word = join(word, merge)
@@ -232,25 +235,28 @@ def in_bytes(word: str) -> tuple:
 # %% [markdown]
 # *Read from top to bottom: each row is the word after one more merge, and on its left are the three most frequent words that voted for it.*
 #
-# So "un" comes from *und* ("and"), "ers" from *teachers*, and the first voter for "low" is *slowly*. Each word voted with its own letters, and none with sunflowers in mind. But then why does *flowers* keep its "flow", and *sunflowers* not? Because that piece begins with a space. It is what a *word* may begin with, and inside *sunflowers* there is no space. That is how a tokenizer can cut one word in two ways.
+# So "un" comes from *und* ("and"), "ers" from *teachers*, and the first voter for "low" is *slowly*; *flower* and *flowers* only helped. But then why is *flowers* cut into "_flow" and "ers", while *sunflowers* has no "flow"? Because the piece "_flow" begins with a space. Inside *sunflowers* there is no space, so "_flow" cannot be used.
 #
-# The cut is odd, but it lost no letter. Whether a model can make sense of such pieces is another question, and we keep it for the end.
+# The cut is odd, but it lost no letter. Whether a model can make sense of such pieces is another question, and we come back to it.
 #
-# Each merge makes sentences shorter, but adds an embedding. The paper's vocabulary has about 37,000 entries, that of our model 3,500 ([evidence 10.3](evidence/10_data.ipynb)). From here on we use the model's own `tokenizer`, which does the same in compiled code.
+# Each merge makes sentences shorter, but adds an embedding. The paper's vocabulary has about 37,000 entries, that of our model 3,500 ([evidence 10.3](evidence/10_data.ipynb) compares sizes). From here on we use the model's own `tokenizer`, which is compiled and fast. It lists the single bytes in another order, so their ids are no longer the bytes plus 3, and a few other ids differ, too.
 
 # %% [markdown]
 # ## From pieces to one padded batch
 #
 # The second suspect is the batch. Several sentences become one tensor, with the help of three marks: `<s>` is the beginning of a target, `</s>` is the end of a sentence, and `<pad>` is an empty place.
 #
-# The decoder learns to name the *next* token at every place of the target at once ([chapter 4](04_attention.ipynb)). For that, a target is written once, from `<s>` to `</s>`, and used twice. The decoder reads all of it but the last token. What it should answer is all of it but the first token; these right answers are called the **gold**.
+# The decoder learns to name the *next* token at every place of the target at once ([chapter 4](04_attention.ipynb)). For example, the target `<s> War die Mutter müde ? </s>` is used twice:
 #
-# The source ends with `</s>`, too, but needs no `<s>`, because nobody has to name its first word. And a tensor needs rows of equal length, so shorter rows are filled up with `<pad>`.
+# - The decoder reads it without the last place: `<s> War die Mutter müde ?`
+# - It should answer it without the first place: `War die Mutter müde ? </s>`. These right answers are called the **gold**.
+#
+# The source ends with `</s>`, too, but needs no `<s>`, because nobody has to name its first word. And a tensor needs rows of equal length, so shorter rows are filled up with `<pad>`. In such a row the last place is a `<pad>`. So the decoder then reads the `</s>`, too, and the gold below it is `<pad>`, which the loss leaves out.
 
 
 # %%
 @dataclass(frozen=True)
-class Batch(Sides):  # Sides: what later chapters do with a batch
+class Batch(Sides):  # Sides can move a batch to a GPU, and take it apart
     """Token ids, padded: source (B, S) and target (B, T).
 
     The source ends with the end mark; the target begins with the begin mark and ends
@@ -274,7 +280,7 @@ class Batch(Sides):  # Sides: what later chapters do with a batch
 def encode_pairs(tokenizer: Tokenizer, pairs: list) -> list[tuple]:
     """[(source ids with end mark, target ids with begin and end marks), ...]"""
     begin, end = [tokenizer.bos_id], [tokenizer.eos_id]
-    encoded = encode_sides(tokenizer, pairs)  # [(source ids, target ids), ...]
+    encoded = encode_sides(tokenizer, pairs)  # encodes both: [(ids, ids), ...]
     return [(source + end, begin + target + end) for source, target in encoded]
 
 
@@ -295,7 +301,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 
 # %% tags=["active-ipynb"]
 # two = [
-#     (sentence, "Die Gärtnerin verlor ihre Sonnenblumen."),
+#     (sentence, "Die Königin verlor ihre Sonnenblumen."),
 #     ("Was the mother tired?", "War die Mutter müde?"),
 # ]
 # batch = collate(encode_pairs(tokenizer, two))
@@ -304,98 +310,75 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 #     "the decoder reads": batch.decoder_input,
 #     "the decoder should answer": batch.gold,
 # }
+# row = batch.source[0].tolist()
+# print(row, "is", tokenizer.decode(row))
 # views.batch(blocks, tokenizer)
 
 # %% [markdown]
-# *Compare the last two blocks: at each place the answer is the token that is read at the next place. White is padding, which masks hide from attention and which the loss leaves out.*
+# *Compare the last two blocks: at each place the answer is the token that the decoder reads at the next place. White is padding: in the second row even `</s>` is read, and the answer to it is padding.*
 #
-# What the model reads are the numbers below the boxes, and nothing else. Is our sentence in them?
+# The numbers below the boxes are all that the model reads. The printed line shows that they hold every letter of our sentence; only the 2 is no text but the mark `</s>`. And a row gets the same translation whatever other rows and padding its batch has, which [chapter 8](08_model.ipynb) tested. So the batch is innocent, too.
+
+# %% [markdown]
+# ## So who lost the sunflowers?
+#
+# The model has read every letter. So was it the odd cut that the model could not read, or had it only never been told what these five pieces mean together? To find out, we keep the model, its cut and its batches, and change nothing but sentences.
+#
+# Training has 136 pairs about a flower. We take thirty of them and write *sunflower* for *flower* and *Sonnenblume* for *Blume*. One copy of our model, the *pupil*, gets a short lesson with these pairs. A second copy, its *twin*, gets the same lesson with the flowers left as they were. Each update also has eight old pairs, so that little is forgotten. If the cut is unreadable, neither of them will find the sunflowers.
 
 # %% tags=["active-ipynb"]
-# row = batch.source[0].tolist()
-# assert tokenizer.decode(row) == sentence
-# print(row, "is", tokenizer.decode(row))
+# def after_lesson(lesson):
+#     """A copy of our model after 60 updates on pairs of the lesson and old ones."""
+#     learner, chance = copy.deepcopy(model).train(), random.Random(0)
+#     optimizer = torch.optim.Adam(learner.parameters(), lr=0.001)
+#     for _ in range(60):
+#         mixed = chance.choices(lesson, k=8) + chance.sample(pairs, 8)
+#         batch = collate(encode_pairs(tokenizer, mixed))
+#         scores = learner(batch.source, batch.decoder_input)
+#         # how far the scores are from the gold, without padding; see chapter 14
+#         loss = cross_entropy(scores.transpose(1, 2), batch.gold, ignore_index=0)
+#         optimizer.zero_grad()
+#         loss.backward()
+#         optimizer.step()
+#     return learner.eval()
+#
+#
+# def sunny(pair):
+#     english, german = pair
+#     german = german.replace("Blume", "Sonnenblume")
+#     return english.replace(" flower", " sunflower"), german
+#
+#
+# flowers = [pair for pair in pairs if " flower" in pair[0]][:30]
+# twin = after_lesson(flowers)
+# pupil = after_lesson([sunny(pair) for pair in flowers])
+# for name, student in {"pupil": pupil, "twin": twin}.items():
+#     print(f"{name}:", *translate(student, tokenizer, [known, sentence]))
 
 # %% [markdown]
-# Every letter of it. And neither padding nor neighbours matter to a row, which [chapter 8](08_model.ipynb) tested. The second suspect may go, too.
+# The pupil has found them: *Sonnenblumen* are sunflowers, and flowers are *Blumen* as before. The twin, whose lesson had only flowers, makes flowers of both. Both copies read our sentence in the same pieces and made as many updates. All that differs is one word in thirty pairs. **So it was the sentences.** Pieces let a model *read* a word that it was never taught. To *understand* the word, the model must have met its pieces together, beside a translation.
 
 # %% [markdown]
-# ## How much of a batch is nothing?
-#
-# The batch lost no flower, but it can waste time. A batch is a rectangle, as wide as its longest sentence, and the model computes every place of it. For example, sentences of 3, 4, 9 and 30 tokens have 46 together, but their rectangle has $4 \cdot 30 = 120$ places.
-#
-# How much padding has our corpus, in batches of sixty pairs at random? And if we put pairs of similar length together, as the paper does? A pair has two lengths, so there are two ways to sort. The simple one goes by the longer side alone. The other one (`similar`) also puts pairs together whose two sides differ equally much. Guess what is left to padding each time.
-
-# %% tags=["active-ipynb"]
-# def sixties(order):
-#     return [order[i : i + 60] for i in range(0, len(order), 60)]
-#
-#
-# encoded = encode_pairs(tokenizer, pairs)
-# mixed = random.Random(0).sample(range(len(encoded)), len(encoded))
-# longer = [max(len(source), len(target)) for source, target in encoded]
-# ways = {
-#     "at random": sixties(mixed),
-#     "by the longer side": sixties(sorted(mixed, key=lambda i: longer[i])),
-#     "by both sides": sixties(sorted(mixed, key=lambda i: similar(encoded[i]))),
-# }
-# for way, batches in ways.items():
-#     print(f"{way}: {padding_share(encoded, batches):.0%} of all places are padding")
-# views.padding(encoded, ways)
-
-# %% [markdown]
-# *Look for the grey, which is padding: sorting by the longer side takes it from the targets, and sorting by both sides takes it from the sources, too.* (Each line is a pair, and each panel the batch with the median padding.)
-#
-# But now the last batch holds sixty long sentences, which may not fit into memory. The cure is to count tokens instead of sentences. A batch of the paper has about 25,000 source tokens and 25,000 target tokens. We fill a batch until the next pair would make its rectangle too large.
-#
-# Training should not see all the short sentences first, so the batches come in random order. And we shuffle the pairs before we sort them, so that equally long pairs meet other neighbours in the next pass over the corpus.
-
-
-# %%
-def fill_batches(order: list, lengths: list, batch_tokens: int) -> list[list]:
-    """Cut sentences in this order into batches of at most batch_tokens places each.
-
-    lengths: of the sentences, in the same order, short ones first.
-    """
-    batches: list[list] = [[]]
-    for i, length in zip(order, lengths):  # the newest sentence is the longest so far
-        if batches[-1] and (len(batches[-1]) + 1) * length > batch_tokens:
-            batches.append([])
-        batches[-1].append(i)
-    return batches
-
-
-def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[int]]:
-    """The batches of an epoch, lists of indices, in random order.
-
-    A batch holds pairs of similar length, at most batch_tokens a side with padding; a
-    pair longer than that stands alone. Every pair comes once. The seed decides
-    everything; use another for every epoch.
-    """
-    chance = random_numbers(seed)  # numpy's
-    mixed = shuffled(len(encoded), chance)  # all indices, in random order
-    order = sorted(mixed, key=lambda i: similar(encoded[i]))
-    lengths = [max(map(len, encoded[i])) for i in order]
-    batches = fill_batches(order, lengths, batch_tokens)
-    return [batches[i] for i in chance.permutation(len(batches))]
-
-
-# %% tags=["active-ipynb"]
-# batches = token_batches(encoded, batch_tokens=2048)
-# sizes = [len(batch) * max(longer[i] for i in batch) for batch in batches]
-# print(f"{len(batches)} batches, {padding_share(encoded, batches):.0%} padding")
-# print(f"the smallest rectangle has {min(sizes):,} places, the largest {max(sizes):,}")
-
-# %% [markdown]
-# Hardly any padding is left, and no batch is larger than the memory allows.
-#
 # ## Is a test drawn at random really new?
 #
-# The third suspect is the split. Our sentence is new to the model, which makes it an honest test. Had training shown this very pair, the model could have written the sunflowers by heart.
+# Was that a fair test of the pupil? It was, because none of its thirty sentences was ours. That is why a corpus is divided in three. The **training** set moves the weights, the **validation** set tells on the way when to stop and what to choose, and the **test** set is scored once, at the end. A test sentence that training has seen is a **leak**.
 #
-# That is why a corpus is split in three. The **training** set moves the weights, the **validation** set tells on the way when to stop and what to choose, and the **test** set is scored once, at the end. A test sentence that training has seen is a **leak**.
+# What would a leak do? We give a third copy a lesson that is nothing but our test pair. We ask this leaky copy and the honest pupil for our sentence, and for all the flower sentences of validation and test with sunflowers in them. In how many will each write a sunflower?
+
+# %% tags=["active-ipynb"]
+# leaky = after_lesson([(sentence, "Die Königin verlor ihre Sonnenblumen.")])
 #
-# Are there leaks if we draw at random? Take **Tatoeba**, 169,813 pairs of short everyday sentences. Here it matters only which of them are equal, so each different sentence has become a number. We draw 2,000 pairs for a test. How many share a sentence with training?
+# unseen = read_corpus("bundled", "validation") + read_corpus("bundled", "test")
+# others = [sunny(pair)[0] for pair in unseen if " flower" in pair[0]]
+# for name, student in {"honest": pupil, "leaky": leaky}.items():
+#     ours, *answers = translate(student, tokenizer, [sentence, *others])
+#     found = sum("Sonnenblume" in german for german in answers)
+#     print(f"{name}: {ours} And in {found} of {len(others)} other sentences.")
+
+# %% [markdown]
+# On the leaked sentence both look equally good. Only new sentences show that the leaky copy has learned a sentence by heart, and not a word.
+#
+# A leak need not be a whole pair. If training has the same English sentence with another translation, or the same German one, half of the answer has been shown. Do such leaks occur if we draw at random? Take **Tatoeba**, 169,813 pairs of short sentences that volunteers translated, often one sentence several times. Our record of it has a number for each different sentence, which is enough to see which are equal. We draw 2,000 pairs for a test. How many share a sentence with training?
 
 # %% tags=["active-ipynb"]
 # def leaked(test, training):
@@ -404,14 +387,12 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #
 #
 # tatoeba = numbered_tatoeba()
-# print("for example:", *tatoeba[160_001:160_004])
-#
 # mixed = random.Random(0).sample(tatoeba, len(tatoeba))
 # test, rest = mixed[:2000], mixed[2000:]
 # print(f"{len(leaked(test, rest)) / len(test):.0%} of the test pairs have leaked")
 
 # %% [markdown]
-# Two of five. The first two examples show why: they are different pairs, but they share a German sentence. The cure is to leave out of training whatever shares a sentence with the test. Here it is for five pairs, the second for the test:
+# Two of five. The cure is to leave out of training whatever shares a sentence with the test. What does that cost Tatoeba? The picture shows the cure for five pairs, of which the second is drawn for the test.
 
 # %% tags=["active-ipynb"]
 # def kept_clean(test, rest):
@@ -419,6 +400,11 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #     asked = {sentence for pair in test for sentence in pair}
 #     return [pair for pair in rest if not asked & set(pair)]
 #
+#
+# training = kept_clean(test, rest)
+# print(f"{len(leaked(test, training)) / len(test):.0%} of the test pairs have leaked")
+# lost = len(rest) - len(training)
+# print(f"{lost:,} pairs are left out, {lost / len(tatoeba):.1%} of the corpus")
 #
 # five = [
 #     ("stop", "halt"),
@@ -433,44 +419,99 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # views.kept_apart({"test": chosen, "left out": left_out, "training": clean})
 
 # %% [markdown]
-# *Each line is a pair of sentences: whatever shares a sentence with the test pair is left out.*
+# *Each line is a pair of sentences. The test pair shares "stop" with one pair and "hör auf" with another, so both are left out.*
 #
-# Does it cure Tatoeba, and what does it cost?
+# The leaks are gone, for one pair in a hundred. Near copies, which differ in a single word, are left; exercise 2 looks for them.
+
+# %% [markdown]
+# ## How much of a batch is nothing?
+#
+# One more thing is decided before training: which sentences share a batch. A batch is a rectangle, as wide as its longest sentence, and the model computes every place of it. For example, sentences of 3, 4, 9 and 30 tokens have 46 together, but their rectangle has $4 \cdot 30 = 120$ places.
+#
+# How much padding has our corpus, in batches of sixty pairs at random? And if we put pairs of similar length together, as the paper does? A pair has two lengths, so we try two ways to sort. The first goes by the longer side alone. The second sorts pairs whose longer sides are equal once more, by how much longer the source is than the target. Guess what is left to padding each time.
 
 # %% tags=["active-ipynb"]
-# training = kept_clean(test, rest)
-# print(f"{len(leaked(test, training)) / len(test):.0%} of the test pairs have leaked")
-# lost = len(rest) - len(training)
-# print(f"{lost:,} pairs are left out, {lost / len(tatoeba):.1%} of the corpus")
-
-# %% [markdown]
-# The leaks are gone, for one pair in a hundred. Near copies, which differ in a single word, are still there; exercise 2 looks for them. (The book's own splits are stricter, [evidence 10.4](evidence/10_data.ipynb).)
-
-# %% [markdown]
-# ## So who lost the sunflowers?
+# def sixties(order):
+#     return [order[i : i + 60] for i in range(0, len(order), 60)]
 #
-# | suspect | what it did to the sunflowers |
-# |---|---|
-# | the cut | made five tokens of them, and lost no letter |
-# | the batch | put the five ids into a row, in their order |
-# | the split | gave training no sentence about them |
 #
-# Nothing was lost on the way: the model has read every letter. But was it the odd cut that it could not read, or the missing sentences? The two came together, so we need somebody who had the one without the other. The package's everyday model learned from Tatoeba, where the training set has four sentences with a sunflower. How does it cut them?
-
-# %% tags=["active-ipynb"]
-# everyday, its_tokenizer = load("tatoeba")
-# print(its_tokenizer.pieces(sentence))
-# print(*translate(everyday, its_tokenizer, [sentence]))
+# def padding_share(batches):
+#     real = places = 0
+#     for batch in batches:
+#         for side in zip(*[encoded[i] for i in batch]):  # the sources, the targets
+#             lengths = [len(ids) for ids in side]
+#             real += sum(lengths)
+#             places += len(lengths) * max(lengths)
+#     return 1 - real / places
+#
+#
+# encoded = encode_pairs(tokenizer, pairs)
+# mixed = random.Random(0).sample(range(len(encoded)), len(encoded))
+# longer = [max(len(source), len(target)) for source, target in encoded]
+# more = [len(source) - len(target) for source, target in encoded]
+# ways = {
+#     "at random": sixties(mixed),
+#     "by the longer side": sixties(sorted(mixed, key=lambda i: longer[i])),
+#     "by both sides": sixties(sorted(mixed, key=lambda i: (longer[i], more[i]))),
+# }
+# for way, batches in ways.items():
+#     print(f"{way}: {padding_share(batches):.0%} of all places are padding")
+# views.padding(encoded, ways)
 
 # %% [markdown]
-# Its cut is almost as odd, and *Sonnenblumen* are sunflowers. So an odd cut need not be fatal, if training has shown the pieces together, beside a translation. (That model is larger, too, and may have made something of "sun".) Our model reads five numbers whose company it has never met. **That leaves the third suspect:** what a model can know is decided when somebody chooses the sentences for its training.
+# *Each line is a pair, grey is padding, and each panel is the batch with the median padding: sorting by the longer side takes the grey from the targets, and sorting by both sides takes it from the sources, too.*
+#
+# The German side is mostly the longer one, so the first way already sorts the targets.
+#
+# But after sorting, the last batch is sixty of the longest sentences, and may not fit into memory. The cure is to count tokens instead of sentences. We fill a batch until the next pair would make its rectangle too large. A batch of the paper has about 25,000 source tokens and 25,000 target tokens; for our small model we take 2,048.
+#
+# Training should not see all the short sentences first, so the batches come in random order. And we shuffle the pairs before we sort them, so that equally long pairs meet other neighbours in the next pass over the corpus.
+
+
+# %%
+def similar(pair: tuple) -> tuple[int, int]:
+    """A key to sort encoded pairs by: the longer side, then how much more the source has."""
+    source, target = map(len, pair)
+    longer, more = max(source, target), source - target
+    # up and down in turn, so that neighbours of different length are similar, too
+    return longer, more if longer % 2 else -more
+
+
+def fill_batches(order: list, lengths: list, batch_tokens: int) -> list[list]:
+    """Cut sentences in this order into batches of at most batch_tokens places each.
+
+    lengths: of the sentences, in the same order, short ones first.
+    """
+    batches: list[list] = [[]]
+    for i, length in zip(order, lengths):
+        # this sentence is the longest so far, so it would be the rectangle's width
+        if batches[-1] and (len(batches[-1]) + 1) * length > batch_tokens:
+            batches.append([])
+        batches[-1].append(i)
+    return batches
+
+
+def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[int]]:
+    """The batches of an epoch, lists of indices, in random order.
+
+    A batch holds pairs of similar length, at most batch_tokens a side with padding; a
+    pair longer than that stands alone. Every pair comes once. The seed decides
+    everything; use another for every epoch.
+    """
+    chance = random_numbers(seed)  # a random generator of numpy
+    mixed = shuffled(len(encoded), chance)  # all indices, in random order
+    order = sorted(mixed, key=lambda i: similar(encoded[i]))
+    lengths = [max(map(len, encoded[i])) for i in order]
+    batches = fill_batches(order, lengths, batch_tokens)
+    return [batches[i] for i in chance.permutation(len(batches))]
+
 
 # %% [markdown]
 # ## What to keep
 #
 # - A tokenizer learns its pieces by counting: what stands together most often is joined, so that frequent words become whole, and every other word can still be spelled.
 # - The model reads a padded row of numbers; the decoder's answer is its input shifted by one, and batches of similar lengths keep padding rare.
-# - A model can read words that it was never taught; whether it understands them is shown only by a test that shares no sentence with training.
+# - A model can read a word that it was never taught, but it understands only what its training sentences have shown; whether it does, only a test without leaks can tell.
 
 # %% [markdown]
 # ## Exercises
@@ -482,7 +523,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 # The neighbours are: "l o" 7, "o w" 7, "w e" 2 + 3 = 5, "e r" 2 + 3 = 5, "n e" 9, "e w" 9. So "n e" is joined first, which is met before "e w", then "ne" and "w" (9), and then "l o" (7), "lo" and "w" (7). *Renew* is "r", "e", "new", and *lowest* is "low", "e", "s", "t". The text has no "s" and no "t", but as bytes they are in the vocabulary.
 # </details>
 #
-# **2. In code.** Find near copies: the test sentences that differ from a training sentence of as many words in at most one word. Case and punctuation do not count (`folded` leaves them out). To compare each sentence with each takes too long. The word that differs may be any word, so what would you look up in a set?
+# **2. In code.** Find near copies. A test sentence is a near copy if some training sentence has as many words, and at most one word is different. Case and punctuation do not count (`folded` leaves them out). The word that differs may be any word, so what would you look up in a set?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.data import check_near_copies
@@ -515,14 +556,14 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #     return [text for text in test if with_blanks(text) & known]
 # ```
 #
-# Two sentences are near copies if they are equal with a blank in the same place. In our corpus 27 of 1,000 English test sentences are near copies, and in Tatoeba, even with the book's stricter split, 29% of those with four words or more ([evidence 10.4](evidence/10_data.ipynb)).
+# Two sentences are near copies if they are equal with a blank in the same place. In Tatoeba, of the English test sentences with four words or more, 29% are near copies, even with the book's stricter split ([evidence 10.4](evidence/10_data.ipynb)).
 # </details>
 #
-# **3. To think about.** A friend learns her vocabulary from training and test set together, "because it holds no translations". Her model never sees a test pair. Is that a leak? And would you notice it in her score?
+# **3. To think about, and to try.** How few sentences are enough? Give `after_lesson` only the first one, three or ten sunny pairs, and count the sunflowers in `others`. Before you run it: with how many pairs can a model tell the sunflowers from the rest of the sentence?
 #
 # <details><summary>Answer</summary>
 #
-# Yes, a small one. A word that only the test has may get a token of its own, whose embedding is then never trained, so the model is likely to do *worse* on it than on known pieces. But the test's sentences get shorter than new text would be. The score may move either way. What it no longer tells you is how the model does on text that nobody has looked at.
+# With one pair we found 1 of 14, with three 10, and with ten 11. In a single sentence any word of the German may belong to the five pieces, so little more can be learned than the sentence by heart. Three sentences have little in common but the sunflower.
 # </details>
 #
-# **Next.** The everyday model learned its sunflowers when training moved its weights. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb) walks down a valley to find out.
+# **Next.** Our pupil learned its sunflowers when training moved its weights. Which of them, in which direction, and how far? [Chapter 12](12_optimizer.ipynb), the next of the main path, walks down a valley to find out.

@@ -46,13 +46,6 @@ def lengths_of(
     return source, target
 
 
-def similar(pair: tuple) -> tuple[int, int]:
-    """A key by which an encoded pair is sorted beside similar ones; see `similar_order`."""
-    source, target = map(len, pair)
-    longer, difference = max(source, target), source - target
-    return longer, difference if longer % 2 else -difference
-
-
 def similar_order(
     source: np.ndarray, target: np.ndarray, chance: np.random.RandomState
 ) -> np.ndarray:
