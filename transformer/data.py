@@ -86,6 +86,7 @@ from transformer.corpora.windows import random_numbers, shuffled
 #
 # counts = Counter(word for text in texts for word in words_of(text))
 # print(*[word if word in counts else " <unk>" for word in words_of(sentence)], sep="")
+# assert not any("sunflower" in text.lower() for text in texts)
 #
 # words, letters = counts.total(), sum(map(len, texts))
 # print(
