@@ -44,6 +44,8 @@ from transformer.corpora.windows import random_numbers, shuffled
 #
 # from transformer import load, read_corpus, translate, views
 # from transformer.corpora.splits import numbered_tatoeba
+#
+# torch.set_num_threads(1)  # on a model this small, a second thread only waits
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load("bundled")
