@@ -30,6 +30,13 @@ TABLE_2 = {
     "Transformer, base": (27.3, 3.3e18),
     "Transformer, big": (28.4, 2.3e19),
 }
+# names of Table 2 that are not at the right of their dots, so that no line crosses them
+BESIDE = {
+    "recurrent, with experts (MoE)": ("left", (9, -9)),
+    "several GNMT together": ("center", (0, 13)),
+    "several ConvS2S together": ("right", (-9, 0)),
+    "Transformer, base": ("left", (-6, -20)),
+}
 
 
 def becoming(log, sentences, updates):
@@ -152,13 +159,13 @@ def table_2(rows=TABLE_2):
     """The paper's Table 2 as a picture: BLEU over the FLOPs of training."""
     figure, axes = panels(7.2, 3.7)
     ax = axes[0, 0]
+    joined = [(flops, score) for name, (score, flops) in rows.items() if "Tr" in name]
+    ax.plot(*zip(*joined), color=BLUE, lw=1.2, ls="--", zorder=1)
     for name, (score, flops) in rows.items():
         ours = name.startswith("Transformer")
         colour = BLUE if ours else GREY
         ax.plot(flops, score, "o", color=colour, ms=9 if ours else 6)
-        side, place = "left", (9, 0)
-        if flops > 6e19:  # near the right edge: left of the dot, or above
-            side, place = ("right", (-9, 0)) if flops < 1e20 else ("center", (0, 13))
+        side, place = BESIDE.get(name, ("left", (9, 0)))
         ax.annotate(
             name,
             (flops, score),
@@ -222,85 +229,136 @@ def alignment(looks, english, german):
     return figure
 
 
-def leanings(leans, feminine, masculine):
+def leanings(leans, feminine, masculine, line=None, voters=frozenset()):
     """How far a model prefers *ihren* to *seinen* for each owner: {noun: difference of the
-    two logits}."""
-    figure, axes = panels(7.6, 2.1)
+    two logits}.
+
+    line: a moved line, drawn over the dots alone; voters: the owners that chose it, pale.
+    """
+    figure, axes = panels(7.6, 2.3)
     ax = axes[0, 0]
-    said = owners_at(ax, 0.0, leans, feminine, masculine, {"cow", "moon", "elephant"})
+    named = {"cow", "moon", "elephant"} if line is None else {"elephant"}
+    owners_at(ax, 0.0, leans, feminine, masculine, named, voters)
     for kind, nouns, y in (
-        ("feminine", feminine, 0.13),
-        ("masculine", masculine, -0.13),
+        ("feminine", feminine, 0.16),
+        ("masculine", masculine, -0.16),
     ):
         place = (max(leans[noun] for noun in nouns), y)
         beside(ax, f"{kind} owners", place, (12, 0), color=OWNERS[kind], weight="bold")
-    ax.set(ylim=(-0.45, 0.75), xlim=(-3.6, 0.6))
-    ax.set(xlabel="logit of ihren minus logit of seinen", yticks=[])
-    sides(ax, 0.62, "seinen", "ihren")
-    figure.alternative = said + "."
+    ax.set(ylim=(-0.55, 0.8), yticks=[])
+    ax.set_xlabel("logit of ihren minus logit of seinen")
+    if line is None:
+        ax.set_xlim(-3.6, 0.05)
+        ax.axvline(0, color=INK, lw=1)
+        look = {"color": GREY, "ha": "right"}
+        beside(
+            ax, "seinen wins left of this line, ihren right", (0, 0.66), (-6, 0), **look
+        )
+    else:
+        ax.set_xlim(-3.5, -1.0)
+        ax.axvline(line, color=INK, lw=1.2, ls="--")
+        sides(ax, 0.66, "seinen", "ihren", line)
+        look = {"color": INK, "size": 9.5, "ha": "right"}
+        beside(ax, f"the moved line, {line:.2f}", (line, 0.4), (-6, 0), **look)
+    figure.alternative = rights(leans, feminine, masculine, line or 0.0) + "."
     return figure
 
 
-def lessons(panels_of, feminine, masculine):
+def lessons(lost, leanings_of, feminine, masculine):
     """The leanings before and after some lessons, a panel for each thing that was lost.
 
-    panels_of: {title: (two words, {"before": {noun: difference}, "after": ...})}; right of
-    the line the first word wins.
+    lost: {thing: two words}; leanings_of: {thing: {"before": {noun: difference}, "after":
+    ...}}; right of the line the first word wins.
     """
-    options = {"columns": len(panels_of), "sharex": True, "sharey": True}
-    figure, axes = panels(7.6, 3.0, **options)
+    options = {"columns": len(lost), "sharex": True, "sharey": True}
+    figure, axes = panels(7.6, 3.8, **options)
     said = []
-    for ax, (title, (words, leans)) in zip(axes[0], panels_of.items()):
-        for y, (when, values) in zip((1.0, 0.0), leans.items()):
-            said.append(f"{title}, {when}: ")
-            said[-1] += owners_at(ax, y, values, feminine, masculine)
+    for ax, (thing, words) in zip(axes[0], lost.items()):
+        title = f"... lost its {thing}"
+        for y, (when, values) in zip((1.0, 0.0), leanings_of[thing].items()):
+            owners_at(ax, y, values, feminine, masculine, room=(0.16, 0.24))
+            said.append(f"{title}, {when}: {rights(values, feminine, masculine)}")
             if ax is axes[0, 0] and y > 0:
                 for kind, nouns, up in (
-                    ("feminine", feminine, 12),
-                    ("masculine", masculine, -12),
+                    ("feminine", feminine, 0.24),
+                    ("masculine", masculine, -0.24),
                 ):
-                    middle = mean(values[noun] for noun in nouns)
-                    place = (middle, y + (0.13 if up > 0 else -0.13))
-                    look = {"color": OWNERS[kind], "weight": "bold", "ha": "center"}
-                    beside(ax, kind, place, (0, up), **look)
-        ax.set(title=title, ylim=(-0.5, 1.85), xlim=(-4.3, 2.3))
+                    place = (max(values[noun] for noun in nouns), y + up)
+                    look = {"color": OWNERS[kind], "weight": "bold"}
+                    beside(ax, kind, place, (9, 0), **look)
+        ax.set(title=title, ylim=(-0.55, 2.0), xlim=(-4.3, 2.3))
         ax.set_xlabel(f"logit of {words[0]} minus logit of {words[1]}")
         ax.tick_params(axis="y", length=0)
-        sides(ax, 1.68, words[1], words[0])
+        sides(ax, 1.85, words[1], words[0])
     axes[0, 0].set_yticks([1.0, 0.0], ["before\nthe lessons", "after\nthe lessons"])
     figure.alternative = "; ".join(said) + "."
     return figure
 
 
-def owners_at(ax, y, values, feminine, masculine, named=frozenset()):
-    """Dots of all owners on one line, feminine above, masculine below; what they say."""
-    said = []
-    for kind, nouns, offset in (
-        ("feminine", feminine, 0.13),
-        ("masculine", masculine, -0.13),
+def owners_at(
+    ax,
+    y,
+    values,
+    feminine,
+    masculine,
+    named=frozenset(),
+    pale=frozenset(),
+    room=(0.06, 0.16),
+):
+    """Dots of all owners, feminine above, masculine below.
+
+    room: dots nearer than this are one above the other; how far above y and below it the
+    two kinds are.
+    """
+    near, apart = room
+    for nouns, kind, offset in (
+        (feminine, "feminine", apart),
+        (masculine, "masculine", -apart),
     ):
         colour = OWNERS[kind]
-        places = {noun: (values[noun], y + offset) for noun in nouns}
-        ax.plot(
-            *zip(*places.values()),
-            "o",
-            color=colour,
-            ms=7,
-            alpha=0.75,
-            mec="white",
-            mew=0.5,
-        )
+        heights = spread({noun: values[noun] for noun in nouns}, near)
+        places = {noun: (values[noun], y + offset + heights[noun]) for noun in nouns}
+        for noun, place in places.items():
+            strength = 0.3 if noun in pale else 0.85
+            look = {"color": colour, "alpha": strength, "mec": "white", "mew": 0.5}
+            ax.plot(*place, "o", ms=6, **look)
         name_some(ax, places, named, colour, 9 if offset > 0 else -9)
-        right = sum((x > 0) == (kind == "feminine") for x, _ in places.values())
-        said.append(f"{right} of {len(places)} {kind} owners are right")
-    return ", ".join(said)
 
 
-def sides(ax, y, left, right):
-    """The line at nothing, and who wins on each of its sides."""
-    ax.axvline(0, color=INK, lw=1)
-    beside(ax, f"← {left} wins", (0, y), (-6, 0), color=GREY, ha="right")
-    beside(ax, f"{right} wins →", (0, y), (6, 0), color=GREY)
+def rights(values, feminine, masculine, line=0.0):
+    """How many owners of each kind are on their side of a line, in words."""
+    right = sum(values[noun] > line for noun in feminine)
+    others = sum(values[noun] <= line for noun in masculine)
+    return (
+        f"{right} of {len(feminine)} feminine owners are right, "
+        f"{others} of {len(masculine)} masculine owners are right"
+    )
+
+
+def spread(values, near, step=0.07):
+    """How far up or down each dot goes, so that no two at one height are nearer than
+    near."""
+    heights = {}
+    for noun in sorted(values, key=values.get):
+        for level in (0, 1, -1, 2, -2, 3, -3):
+            height = level * step
+            close = (
+                abs(values[noun] - values[other]) < near
+                for other, taken in heights.items()
+                if taken == height
+            )
+            if not any(close):
+                break
+        heights[noun] = height
+    return heights
+
+
+def sides(ax, y, left, right, line=0.0):
+    """A line, at nothing if not moved, and who wins on each of its sides."""
+    if not line:
+        ax.axvline(0, color=INK, lw=1)
+    beside(ax, f"← {left} wins", (line, y), (-6, 0), color=GREY, ha="right")
+    beside(ax, f"{right} wins →", (line, y), (6, 0), color=GREY)
 
 
 def swaps(moved, owners, others, named):
