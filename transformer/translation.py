@@ -285,7 +285,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 #
 # Put together: first, the model writes *Die Katze* by itself, and so it has the gender. Second, this *Die* moves it towards *ihren*, by one logit compared with *Der*. Third, one logit is not enough, because *seinen* has a head start: it leads by three logits after *Der*, and so it still leads by two after *Die*.
 #
-# Where does the head start come from? In the 179 training pairs with "its", *sein* is twice as frequent as *ihr*, 83 times against 43. Two to one is log 2, or 0.7 logits. Halfway between the two groups *seinen* leads by 2.5 logits, which is twelve to one. So the pairs with "its" can explain about a quarter of the head start, and **the rest is open**. A candidate is the many "his", if the model carries them over to "its". In 4,882 training pairs "his" becomes *sein*, and in 1,846 "her" becomes *ihr*. But that is only 2.6 to one, or one logit. Among the pairs with "lost" there are 140 "his" and 25 "her", which is 1.7 logits. That comes nearer, and we have not tested it.
+# Where does the head start come from? In the 179 training pairs with "its", *sein* is twice as frequent as *ihr*, 83 times against 43. Two to one is log 2, or 0.7 logits. Halfway between the two groups *seinen* leads by 2.5 logits, which is twelve to one. So the pairs with "its" can explain about a quarter of the head start, and **the rest is open**. A candidate is the many "his" of the corpus, which German writes as *sein*, too. We have not tested it.
 #
 # ## Can lessons cure it?
 #
