@@ -353,13 +353,15 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 #
 #
 # flowers = [pair for pair in pairs if " flower" in pair[0]][:30]
+# print("one of the twin's pairs: ", *flowers[0])
+# print("one of the pupil's pairs:", *sunny(flowers[0]))
 # twin = after_lesson(flowers)
 # pupil = after_lesson([sunny(pair) for pair in flowers])
 # for name, student in {"pupil": pupil, "twin": twin}.items():
 #     print(f"{name}:", *translate(student, tokenizer, [known, sentence]))
 
 # %% [markdown]
-# The pupil has found them: *Sonnenblumen* are sunflowers, and flowers are *Blumen* as before. The twin, whose lesson had only flowers, makes flowers of both. Both copies read our sentence in the same pieces and made as many updates. All that differs is one word in thirty pairs. **So it was the sentences.** Pieces let a model *read* a word that it was never taught. To *understand* the word, the model must have met its pieces together, beside a translation.
+# The pupil has found them: *Sonnenblumen* are sunflowers, and flowers are *Blumen* as before. The twin, whose lesson had only flowers, makes flowers of both. Both copies read our sentence in the same pieces and made as many updates. All that differs is one word in thirty pairs. **So it was the sentences.** The cut can be read, once there are sentences to learn it from. (With other pieces, such as "_sun" and "flowers", the model might have needed fewer of them, which we have not tried.) Pieces let a model *read* a word that it was never taught. To *understand* the word, the model must have met its pieces together, beside a translation.
 
 # %% [markdown]
 # ## Is a test drawn at random really new?
@@ -416,10 +418,10 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 #     ("we sing", "wir singen"),
 #     ("run", "lauf"),
 # ]
-# chosen, others = five[1:2], five[:1] + five[2:]
-# clean = kept_clean(chosen, others)
-# left_out = [pair for pair in others if pair not in clean]
-# views.kept_apart({"test": chosen, "left out": left_out, "training": clean})
+# drawn, remaining = five[1:2], five[:1] + five[2:]
+# clean = kept_clean(drawn, remaining)
+# left_out = [pair for pair in remaining if pair not in clean]
+# views.kept_apart({"test": drawn, "left out": left_out, "training": clean})
 
 # %% [markdown]
 # *Each line is a pair of sentences. The test pair shares "stop" with one pair and "hör auf" with another, so both are left out.*
@@ -508,6 +510,10 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
     batches = fill_batches(order, lengths, batch_tokens)
     return [batches[i] for i in chance.permutation(len(batches))]
 
+
+# %% tags=["active-ipynb"]
+# batches = token_batches(encoded, 2048)
+# print(f"{len(batches)} batches, {padding_share(batches):.0%} of all places are padding")
 
 # %% [markdown]
 # ## What to keep
