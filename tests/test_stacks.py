@@ -1,7 +1,10 @@
 """LayerNorm, residual connections, layers and stacks, against formulas and torch's own layers."""
 
+import re
 from functools import partial
+from pathlib import Path
 
+import nbformat
 import pytest
 import torch
 from helpers import close, random
@@ -17,6 +20,7 @@ from transformer.experiments.lanes import (
 from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.stacks import DecoderLayer, EncoderLayer, Residual, Stack
 from transformer.feed_forward import FeedForward
+from transformer.first_transformer import Transformer
 from transformer.stacks import LayerNorm, PreNorm
 
 D, H, D_FF = 16, 4, 40
@@ -369,3 +373,95 @@ def test_a_lane_in_the_weights():
     wide = starting_as_lane(runs, 5)
     torch.manual_seed(1)
     torch.testing.assert_close(wide(x), x + Networks(runs, 5)(x))
+
+
+# What the chapter says of its own pictures
+
+
+def chapter_outputs():
+    """All that chapter 3's cells printed, and its pictures in words."""
+    path = Path(__file__).parents[1] / "notebooks" / "03_stacks.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    outputs = [one for cell in cells for one in cell.get("outputs", [])]
+    return "\n".join(
+        one.text if one.output_type == "stream" else one.data["text/plain"]
+        for one in outputs
+    )
+
+
+def numbers_after(text, start):
+    """The numbers of the list that follows `start`."""
+    listed = re.search(re.escape(start) + r" ((?:-?[\d.]+(?:, )?)+)", text)[1]
+    return [float(number.strip(" .")) for number in listed.split(",") if number.strip()]
+
+
+def test_the_chapter_s_pictures_show_what_its_text_says():
+    text = chapter_outputs()
+    first, last = map(
+        float, re.search(r"without x \+ from (\S+) to ([\d.]+),", text).groups()
+    )
+    whole = float(re.search(r", with x \+ from \S+ to ([\d.]+\d)", text)[1])
+    assert last > 1.5 > whole and first > last
+    encoder = text[text.index("layer 2: the memory. The smallest") :]
+    assert numbers_after(encoder, "no lanes:")[2] > 0.99
+    assert numbers_after(encoder, " lanes:")[2] < 0.5
+    before, after = re.search(
+        r"before cross-attention (\S+), after it (\S+)", text
+    ).groups()
+    assert float(before) < 0.5 and float(after) == 1
+    bets = re.search(r"first token: (.*?); ninth token: (.*?)\. They", text).groups()
+    assert bets[0] == bets[1]
+    knower, model = re.findall(r"(?:counts|steps): +([\d.]+)", text)
+    assert abs(float(knower) - float(model)) < 0.05
+    assert numbers_after(text, "no norms: sizes")[-1] > 10
+    assert max(numbers_after(text, " norms: sizes")) < 1.1
+    grown = re.findall(
+        r"weights ((?:[\d.]+,? ?)+)", text[text.index("Sizes and largest") :]
+    )
+    normed, free = [
+        [float(w.strip(" .")) for w in one.split(",") if w.strip()] for one in grown[:2]
+    ]
+    assert free[-1] > 0.9 and normed[-1] < normed[0]
+    ways = text[text.index("Multiples of the sent gradient") :]
+    post, pre, none = (
+        numbers_after(ways, name) for name in ("post-norm", "pre-norm", "no lanes")
+    )
+    assert min(pre) > 0.9 and 0.33 < post[2] < 0.5 and 0.05 < post[-1] < 0.15
+    assert max(map(abs, none[1:])) < 0.05
+    assert (
+        "in all six layers: 15 of 25" in text and "forgotten in one: 25 of 25" in text
+    )
+    rows = text[text.index("layer 2, layer 6. The smallest") :]
+    both, attention, network = (
+        numbers_after(rows, f"{name}:")
+        for name in ("both lanes", "lane: attention", "lane: network")
+    )
+    assert both[2] < attention[2] < 0.5 and network[2] > 0.9 and both[3] > 0.8
+
+
+def test_an_untrained_model_bets_on_the_token_that_it_has_read():
+    torch.manual_seed(0)
+    model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
+    source = torch.tensor([[6, 4, 7, 4, 8, 12, 5, 9]])
+    given = torch.tensor([[1, 9, 5, 12, 8, 4, 7, 4, 6]])
+    assert torch.equal(model(source, given).argmax(dim=-1), given)
+
+
+def test_layer_norm_leaves_the_cosines_of_the_chapter_s_table():
+    mix = torch.tensor([[0.6, 0.4], [0.4, 0.6]])
+    given = torch.tensor([[1.0, 1, -1, -1], [1, -1, 1, -1]])
+    norm, found = LayerNorm(4), {}
+    for name, layer in (
+        ("replaced", lambda x: mix @ x),
+        ("replaced, norm", lambda x: norm(mix @ x)),
+        ("added", lambda x: x + mix @ x),
+        ("added, norm", lambda x: norm(x + mix @ x)),
+    ):
+        x, found[name] = given, []
+        for _ in range(2):
+            x = layer(x)
+            found[name].append(torch.cosine_similarity(x[0], x[1], dim=0).item())
+    assert found["replaced"] == pytest.approx([0.923, 0.997], abs=1e-3)
+    assert found["replaced, norm"] == pytest.approx([0.923, 0.997], abs=1e-3)
+    assert found["added"] == pytest.approx([0.47, 0.77], abs=5e-3)
+    assert found["added, norm"] == pytest.approx([0.47, 0.77], abs=5e-3)

@@ -189,7 +189,8 @@ def norm_axes(sentences=2, T=4, d_model=8):
 def likeness(pictures, heads=("input", "layer 1", "layer 2", "layer 6"), tokens=()):
     """Cosines between tokens: {wiring: [matrix at the input, after layers ...]}; tokens
     are their names."""
-    figure, axes = panels(7.2, 3.9 if tokens else 3.6, len(pictures), len(heads))
+    high = (1.95 if tokens else 1.55) * len(pictures)
+    figure, axes = panels(7.2, high, len(pictures), len(heads))
     shown, said = None, []
     for ax, head in zip(axes[0], heads):
         ax.set_title(head)
@@ -258,9 +259,7 @@ def sizes(growth, even=1 / 8):
             f"{', '.join(f'{v:.2f}' for v in weights)}."
         )
     left, right = axes[0]
-    left.set(yscale="log", ylim=(0.7, None), xlabel="after layer")
-    left.set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
-    left.minorticks_off()
+    left.set(ylim=(0, None), xlabel="after layer")
     left.set_title("size of the numbers on the lanes")
     right.set(ylim=(0, 1.05), yticks=[0, 0.5, 1], xlabel="layer")
     right.set_title("largest weight of a token, on average")
@@ -273,27 +272,27 @@ def sizes(growth, even=1 / 8):
     return figure
 
 
-def way_back(cosines):
-    """How much of a gradient is recognised on its way down: {wiring: cosines with the
+def way_back(parts):
+    """How much of a sent gradient arrives on its way down: {wiring: multiples of the
     gradient at the top, from the input up to the top layer}."""
     figure, axes = panels(7.2, 2.9)
     ax, said, colours = axes[0, 0], [], iter(SERIES)
-    for name, values in cosines.items():
+    for name, values in parts.items():
         wrong = name.startswith("no ")
         look = {"color": WARNING if wrong else next(colours), "lw": 2, "label": name}
         ax.plot(values[::-1], "o-", ms=4, **look)
         said.append(f"{name} {', '.join(f'{v:.2f}' for v in values[::-1])}")
-    top = max(map(len, cosines.values())) - 1
+    top = max(map(len, parts.values())) - 1
     names = [f"layer {height}" for height in range(top, 0, -1)]
     ax.set_xticks(
         range(top + 1), [f"top:\n{names[0]}", *names[1:], "bottom:\nthe input"]
     )
-    ax.set(yticks=[0, 0.5, 1], ylim=(-0.13, 1.05))
-    ax.set_yticks([0, 0.5, 1], ["0: nothing", "0.5", "1: all of it"])
-    ax.set_title("what is recognised of a gradient on its way down")
+    ax.set(ylim=(-0.1, 1.1))
+    ax.set_yticks([0, 0.5, 1], ["0: nothing", "half", "1: all of it"])
+    ax.set_title("how much of the sent gradient is left on its way down")
     label_ends(ax)
     figure.alternative = (
-        "Cosines with the gradient at the top, from the top layer down to the input: "
+        "Multiples of the sent gradient, from the top layer down to the input: "
         f"{'; '.join(said)}."
     )
     return figure
@@ -468,14 +467,14 @@ def dependence(tables):
     """Which output of the decoder depends on which input: {name: zeros and ones (T,
     S)}."""
     widths = {"width_ratios": [table.shape[1] for table in tables.values()]}
-    figure, axes = panels(7.6, 2.5, columns=len(tables), gridspec_kw=widths)
+    figure, axes = panels(5.6, 2.8, columns=len(tables), gridspec_kw=widths)
     said = []
     for ax, (name, table) in zip(axes[0], tables.items()):
         T, S = table.shape
         rows = range(1, T + 1) if ax is axes[0, 0] else [""] * T
         weights_table(ax, 0.72 * table, rows, range(1, S + 1), numbers=False)
-        ax.set_xlabel(name)
-        ax.set_title("input at place", size=10, pad=8)
+        ax.set_title(name, size=10.5, pad=10)
+        ax.set_xlabel("input at place")
         said.append(f"{name}: {int(table.sum())} of {T * S}")
     axes[0, 0].set_ylabel("output at place")
     figure.alternative = (
