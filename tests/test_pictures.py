@@ -42,6 +42,16 @@ SECOND_EDITION = [
 ]
 WORDS = ["Tom", "feeds", "his", "dog"]
 EYE = torch.eye(4)
+LOG = [
+    {
+        part: dict(zip(("loss", "right", "sure"), values))
+        for part, values in {"new": new, "learned": learned}.items()
+    }
+    for new, learned in [
+        ((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)),
+        ((3.0, 0.3, 0.5), (1.0, 0.8, 0.7)),
+    ]
+]
 PICTURES = {
     "waves": lambda: views.waves(sinusoids(4, 16), ["a", "b", "a", "c"], (0, 8), "a"),
     "no_answers": lambda: views.no_answers(["4", "1"]),
@@ -214,21 +224,14 @@ PICTURES = {
     "finishes": lambda: views.finishes(
         {"slow": [1.5, 2.0], "both": [0.1, 1.2]}, 2.3, {"both": 0.1}
     ),
-    "two_judges": lambda: views.two_judges(
-        [((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)), ((3.0, 0.3, 0.5), (1.0, 0.8, 0.7))]
+    "two_judges": lambda: views.two_judges(LOG),
+    "surer": lambda: views.surer({"plain": LOG}),
+    "surer, with a remedy": lambda: views.surer({"plain": LOG, "dropout": LOG[::-1]}),
+    "same_learned": lambda: views.same_learned({"plain": LOG, "smoothing": LOG}),
+    "pushes": lambda: views.pushes({"one-hot": ([0.3, 0.6] * 10, [0.3, 0.9] * 10)}),
+    "confidence": lambda: views.confidence(
+        torch.linspace(0, 1, 20), torch.arange(20) > 3
     ),
-    "surer": lambda: views.surer(
-        {
-            "plain": [
-                ((5.0, 0.1, 0.1), (4.0, 0.2, 0.2)),
-                ((3.0, 0.3, 0.5), (1, 0.8, 0.7)),
-            ]
-        }
-    ),
-    "best_answer": lambda: views.best_answer(
-        torch.tensor([0.5, 0.9, 0.99]), {"ε = 0.1": torch.tensor([1.4, 1.0, 1.3])}
-    ),
-    "confidence": lambda: views.confidence(torch.linspace(0, 1, 20)),
     "dropout_places": views.dropout_places,
     "next_word": lambda: views.next_word({("a", "b"): [("x", 0.9), ("y", 0.001)]}),
     "dice": lambda: views.dice(

@@ -11,7 +11,7 @@
 #
 # *Section 5.4 of the paper. Reading takes about 20 minutes, running half a minute.*
 #
-# We train a small translator on only 800 short sentences, twelve times over. After each round, two judges look at sentences that it has *not* seen, where it has to name the next token at every place. One judge is the loss. The other counts how often the model's first guess is right. From some round on, one of the two says that the model gets worse. Which one, and what does the other say?
+# We train a small translator on only 800 short sentences, twelve times over. After each round we test it on sentences that it has *not* seen. At every place of the German sentence it has to name the next token. One judge of its answers is the loss. Another counts how often the first guess is right. Before the twelve rounds are over, one judge says that the model is getting worse. Which one, and what does the other say?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -29,66 +29,99 @@ import torch.nn.functional as F
 from torch import Tensor
 
 # %% tags=["active-ipynb"]
-# from transformer import views
-# from transformer.teaching.few_sentences import FewSentences
+# from transformer import Transformer, TransformerConfig, load, read_corpus, views
+# from transformer.data import Tokenizer, collate, encode_pairs
 #
 # torch.set_num_threads(1)  # on a model this small, a second thread only waits
-# few = FewSentences(800)  # the pairs to learn, and 150 new ones
-# print("for example:", *few.pairs[0])
+#
+#
+# def short_pairs(split, count):
+#     pairs = read_corpus("bundled", split)
+#     return [pair for pair in pairs if len(pair[0].split()) <= 6][:count]  # six words
+#
+#
+# pairs = short_pairs("train", 800)
+# tokenizer = Tokenizer.train(sum(pairs, ()), 500)  # of all texts; 500 entries at most
+# encoded = encode_pairs(tokenizer, pairs)
+# learned = collate(encoded[:150])  # 150 of the 800 sentences, and 150 new ones
+# new = collate(encode_pairs(tokenizer, short_pairs("validation", 150)))
+# print("for example:", " | ".join(pairs[0]))
+#
+#
+# def small_model(P_drop=0.0):  # no dropout, until the section on it
+#     torch.manual_seed(0)  # all our models start from the same weights
+#     sizes = {"d_model": 64, "d_ff": 256, "N": 1, "h": 4}  # one layer
+#     return Transformer(TransformerConfig(tokenizer.vocab_size, P_drop=P_drop, **sizes))
+#
+#
+# def answers(model, batch):  # scores (n, V) and right tokens (n,), without padding
+#     real = batch.gold != tokenizer.pad_id
+#     return model(batch.source, batch.decoder_input)[real], batch.gold[real]
+#
+#
+# def judge(model, batch):  # three values at each of the n places
+#     with torch.no_grad():
+#         scores, gold = answers(model.eval(), batch)
+#     sure, guess = scores.softmax(dim=-1).max(dim=-1)  # the first guess, its probability
+#     loss = F.cross_entropy(scores, gold, reduction="none")
+#     return {"loss": loss, "right": guess == gold, "sure": sure}
 #
 #
 # def train(model, loss=F.cross_entropy, rounds=12):
-#     """Learn the 800 pairs; what the judges say of new and of learned ones, by rounds."""
+#     """Learn the 800 pairs, at one rate, without warm-up; the judges after each round."""
 #     optimizer = torch.optim.Adam(model.parameters(), lr=0.008, betas=(0.9, 0.98))
 #     log = []
 #     for _ in range(rounds):
-#         for batch in few.batches():  # 50 pairs each, shuffled
-#             scores, gold = few.answers(model.train(), batch)  # at n places
+#         for rows in torch.randperm(800).split(50):  # shuffled; 50 pairs a batch
+#             scores, gold = answers(model.train(), collate([encoded[i] for i in rows]))
 #             optimizer.zero_grad()
 #             loss(scores, gold).backward()
 #             optimizer.step()
-#         log.append((few.judge(model, few.new), few.judge(model, few.learned)))
+#         log.append({"new": judge(model, new), "learned": judge(model, learned)})
 #     return log
 #
 #
-# runs = {"plain": train(few.model())}  # a Transformer with one layer
+# models = {"plain": small_model()}
+# runs = {"plain": train(models["plain"])}
 # views.two_judges(runs["plain"])
 
 # %% [markdown]
-# *Left, the loss on new sentences falls, turns in the eighth round, and climbs; right, the share of right guesses does not fall with it.*
+# *Left, the loss on new sentences falls until round 8 and then climbs; right, the share of right guesses does not fall with it.*
 #
-# By its loss the model gets worse from round 8 on. By its guesses it does not. What gets worse, if not the answers?
+# After round 8 the loss says that the model gets worse. The guesses say that it does not. How can both be true?
 #
-# Imagine a place where the model is wrong. Its first guess is *ihren* ("her"), but *seinen* ("his") is right, and gets a probability of 0.2. This costs $-\ln 0.2 = 1.6$ **nats**, as the unit is called with natural logarithms. Now let the model become surer of *ihren*, so that *seinen* is left with 0.05. This costs $-\ln 0.05 = 3.0$. The guess is as wrong as before, so the second judge sees no change. But the loss has nearly doubled.
+# Take a new sentence that begins with *Die Katze verlor* ("the cat lost"). The right next word is *ihren* ("her"). But the model's first guess is *seinen* ("his"), and *ihren* gets a probability of only 0.2. This costs $-\ln 0.2 = 1.6$ **nats**, the unit of natural logarithms. Now let the model become surer of *seinen*, so that *ihren* is left with 0.05. This costs $-\ln 0.05 = 3.0$. The guess is as wrong as before, but its loss has nearly doubled.
 #
-# Is it that? Split the loss on new sentences into right and wrong guesses. And look at the model's **confidence**, the probability of its first guess, right or wrong. What do you expect of each after round 8?
+# Does our model do the same? Take the places that it gets right in both round 8 and round 12, and those that it gets wrong in both. Look also at its **confidence**, the probability of its first guess, right or wrong.
 
 # %% tags=["active-ipynb"]
-# for number in (8, 12):
-#     losses, right, sure = runs["plain"][number - 1][0]  # at each place of new sentences
-#     good, bad = losses[right].mean(), losses[~right].mean()
-#     print(f"round {number}: a right guess costs {good:.2f}, a wrong one {bad:.2f}")
+# early, late = runs["plain"][7]["new"], runs["plain"][11]["new"]  # rounds 8 and 12
+# kinds = {
+#     "right both times": early["right"] & late["right"],
+#     "wrong both times": ~early["right"] & ~late["right"],
+# }
+# for kind, here in kinds.items():
+#     a, b = early["loss"][here].mean(), late["loss"][here].mean()
+#     print(f"{kind}, {here.double().mean():.0%} of places: loss {a:.2f}, then {b:.2f}")
 # views.surer(runs)
 
 # %% [markdown]
-# *Left, the sentences that are learned cost less and less while the new ones cost more; right, the yellow gap is what the model claims above what it knows.*
+# *Left, the loss on learned sentences (dashed) keeps falling while the loss on new ones turns; right, the yellow gap is how much surer the model is than it is right.*
 #
-# It is that. Right guesses get cheaper and wrong ones more expensive, and most guesses are wrong. In the first rounds the model is about as sure as it is right; such a model is called **calibrated**. At the end it is **overconfident**. And while the learned sentences still get cheaper, the new ones get more expensive, which is called **overfitting**.
+# Right guesses get cheaper, wrong guesses get more expensive, and most guesses are wrong. So the loss rises. In the first rounds the model is about as sure as it is right; such a model is called **calibrated**. At the end it is **overconfident**. To get better on learned sentences while getting worse on new ones is called **overfitting**.
 #
-# Why is it so? Training pushes the model to be surer of its 800 sentences, and it can obey, because it can learn them by heart. But why is it bold on *new* ones? We only have a guess: the same weights read the same words there. Weights that have grown to give high scores in learned sentences give high scores here, too, and no training sentence objects.
-#
-# You could stop at round 8 (**early stopping**). That is the simplest **regularization**, which means all that is done to a training for the sake of new data. The paper has a remedy for the push, label smoothing, and one for the learning by heart, dropout.
+# You could stop at round 8 (**early stopping**). That is the simplest **regularization**: whatever in a training is there to help on new data. The paper attacks two causes instead. Training pushes the model to be ever surer: label smoothing gives this push an end. And the model can follow the push, because it can learn 800 sentences by heart: dropout makes that harder.
 
 # %% [markdown]
 # ## The gradient is p minus q
 #
-# Now *ihren* is right: *Die Katze verlor* ("the cat lost") goes on with it. Say that a model knows only three words and gives *ihren*, *seinen* and *den* the probabilities $p = (0.7, 0.2, 0.1)$. The training sentence says that it should have been $q = (1, 0, 0)$. Such a target, 1 for the right token (called gold) and 0 for all others, is **one-hot**. Which way does training now push the three scores?
+# Back to *Die Katze verlor*, now in training. A model that knows only *ihren*, *seinen* and *den* gives them the probabilities $p = (0.7, 0.2, 0.1)$. The training sentence has *ihren*, so the target is $q = (1, 0, 0)$. Such a target, 1 for the right (gold) token and 0 for all others, is **one-hot**. Which way does training now push the three scores?
 #
-# The scores (logits) are $z$, and $p = \mathrm{softmax}(z)$, so $\ln p_k = z_k - \ln \sum_j e^{z_j}$. The loss is $-\sum_k q_k \ln p_k$. Put $\ln p_k$ into it; since the $q_k$ add up to 1,
+# Call the scores (logits) $z$. Then $p = \mathrm{softmax}(z)$, so $\ln p_k = z_k - \ln \sum_j e^{z_j}$. Put this into the loss, $-\sum_k q_k \ln p_k$. Since the $q_k$ add up to 1,
 #
 # $$loss = -\sum_k q_k z_k + \ln \sum_j e^{z_j}$$
 #
-# Now take the derivative by one score. The first part gives $-q_k$. The second gives $e^{z_k} / \sum_j e^{z_j}$, which is $p_k$ again:
+# Take the derivative by one score. The first part gives $-q_k$. The second gives $e^{z_k} / \sum_j e^{z_j}$, which is $p_k$ again:
 #
 # $$\frac{\partial\, loss}{\partial z_k} = p_k - q_k$$
 #
@@ -100,24 +133,45 @@ from torch import Tensor
 # loss = -(q * z.log_softmax(dim=0)).sum()
 # loss.backward()
 # print("torch's gradient:", [f"{value:.1f}" for value in z.grad])
+# assert torch.allclose(z.grad, p - q)
 
 # %% [markdown]
 # Training goes against the gradient, so the **push** on each score is $q - p$: up by 0.3 for *ihren*, down for the others.
 #
-# When does the pushing end? When $p = q$. But a softmax is never exactly 1, so with a one-hot target **it never ends**. At 0.98 the push is only 0.02, but in every round it has the same direction.
+# When does the pushing end? Suppose that ten training sentences ask for this word, and that *ihren* is right in six of them, *seinen* in four. A model that cannot tell the ten apart has one $p$ for all. A model that knows each by heart has a $p$ for each. Where does the probability of *ihren* end in either model?
+
+# %% tags=["active-ipynb"]
+# def follow(q, by_heart, steps=100):
+#     """q: (10, 3) targets -> what *ihren* gets in the first sentence, step by step."""
+#     z, path = torch.zeros(10, 3), []  # three scores for each sentence
+#     for _ in range(steps):
+#         p = z.softmax(dim=1)
+#         path.append(p[0, 0].item())
+#         push = q - p
+#         z = z + (push if by_heart else push.mean(dim=0))  # its own push, or one for all
+#     return path
 #
-# Is that always wrong? Suppose that the same words come before *ihren* in six sentences of ten, and before *seinen* in the other four. At $p = 0.6$ six sentences push *ihren* up by 0.4, and four push it down by 0.6. These pushes cancel, and the model is calibrated by itself. The push runs on only where the model can tell the ten sentences apart, and so learn each answer by heart. With 800 sentences it can.
+#
+# words = torch.tensor([0] * 6 + [1] * 4)  # right: ihren in six, seinen in four
+# one_hot = F.one_hot(words, 3).float()
+# paths = {"one-hot": (follow(one_hot, by_heart=False), follow(one_hot, by_heart=True))}
+# views.pushes(paths)
 
 # %% [markdown]
-# ## Label smoothing asks for a little less
+# *Left, one probability for all ten sentences settles at 0.6; right, a model that knows each sentence goes on towards 1.*
 #
-# So give the push a place to stop. **Label smoothing** (Szegedy et al., 2015) takes a small part $\epsilon$ away from the right token and spreads it evenly over all $V$ entries of the vocabulary, the right one included:
+# On the left, at 0.6, six sentences push *ihren* up by 0.4 and four push it down by 0.6. The pushes cancel, and 0.6 is how often *ihren* is right: this model is calibrated. On the right nothing pushes back. A softmax is never exactly 1, so **the push never ends**. It gets small but keeps its direction, and Adam ([chapter 12](12_optimizer.ipynb)) makes full steps out of small gradients that agree.
+#
+# Our model is on its way there: it learns its 800 sentences by heart. Why is it so sure on *new* ones, too? A likely reason, untested, is that the same weights read both.
+
+# %% [markdown]
+# ## Label smoothing gives the push an end
+#
+# **Label smoothing** (Szegedy et al., 2015) takes a small part $\epsilon$ away from the right token and spreads it evenly over all $V$ entries of the vocabulary, the right one included:
 #
 # $$q_k = (1 - \epsilon)\,[k = gold] + \frac{\epsilon}{V}$$
 #
-# The bracket is 1 for the gold token and 0 for the others. For example, with our three words and $\epsilon = 0.15$ the right one gets $0.85 + 0.05 = 0.9$, and each of the others 0.05.
-#
-# The first two functions below are the definition. The third is the loss of this book. It calls torch's `cross_entropy`, which smooths in the same way, and leaves out padding.
+# The bracket is 1 for the gold token and 0 for the others. For example, with our three words and $\epsilon = 0.15$ the right one gets $0.85 + 0.05 = 0.9$, and each of the others 0.05. In a large vocabulary $\epsilon / V$ is next to nothing, so there the paper's $\epsilon = 0.1$ asks for 0.9, too.
 
 
 # %%
@@ -129,6 +183,163 @@ def smoothed_targets(gold: Tensor, V: int, epsilon: float) -> Tensor:
     return (1 - epsilon) * F.one_hot(gold, V) + epsilon / V
 
 
+# %% [markdown]
+# The push is still $q - p$. At $p = 0.7$ the smoothed target lifts *ihren* by 0.2. At 0.98 it pulls *ihren* back by 0.08. Where will the two models end now?
+
+# %% tags=["active-ipynb"]
+# smooth = smoothed_targets(words, 3, epsilon=0.15)
+# paths["smoothed"] = (follow(smooth, by_heart=False), follow(smooth, by_heart=True))
+# views.pushes(paths)
+
+# %% [markdown]
+# *Right, the model that knows each sentence now stops at 0.9; left, the model that cannot tell them apart stops at 0.56 instead of 0.6.*
+#
+# The best answer is 0.9, not 1. But on the left, six targets of 0.9 and four of 0.05 have a mean of $0.6 \cdot 0.9 + 0.4 \cdot 0.05 = 0.56$. So smoothing also takes confidence from a model that was not too sure.
+
+# %% [markdown]
+# ## Does a trained model obey?
+#
+# The model that ships with this book was trained on 20,000 sentences, our 800 among them, with smoothing of 0.1. A grammar wrote these sentences, and whoever knows it can nearly always tell the next word. So this model has every reason to be sure. How sure is it on 100 new sentences?
+
+# %% tags=["active-ipynb"]
+# shipped, its_tokenizer = load()
+# sentences = read_corpus("bundled", "validation")[:100]
+# batch = collate(encode_pairs(its_tokenizer, sentences))
+# judged = judge(shipped, batch)  # padding is 0 in both tokenizers
+# sure, right = judged["sure"], judged["right"]
+# near = (sure > 0.85) & (sure < 0.95)
+# print(f"{near.double().mean():.0%} of its first guesses get about 0.9,")
+# print(f"and {right[near].double().mean():.1%} of these guesses are right")
+# views.confidence(sure, right)
+
+# %% [markdown]
+# *Nearly all first guesses are in one pile around 0.9, where smoothing asked for it, and almost none of the pile is wrong (red).*
+#
+# It obeys. But a guess that is practically always right deserves more than 0.9. So here is the opposite fault: this model is **underconfident**, and pays $-\ln 0.9 = 0.11$ nats for a guess with which nothing is wrong. Smoothing takes confidence away, whether it was deserved or not.
+
+# %% [markdown]
+# ## Dropout makes it hard to learn by heart
+#
+# How could a model know a sentence by heart? Say that the vector of one training sentence happens to have a large number at place 17. A large weight on place 17 then names the next word, in this one sentence. In new sentences the same weight misleads. How do you teach somebody not to rely on one helper? You send the helper home now and then.
+#
+# **Dropout** (Srivastava et al., 2014) does that in every step of training. It sets each number of a vector to zero with probability $P_{drop}$, and divides the numbers that it keeps by $1 - P_{drop}$. For example, take $x = (3, 6, 9)$ and $P_{drop} = 1/3$. If the 6 is hit, the result is $(4.5, 0, 13.5)$. Why the division? It keeps the mean: each number survives in two of three cases, and $\frac23 \cdot \frac32 = 1$.
+
+
+# %%
+def dropout(x: Tensor, P_drop: float) -> Tensor:
+    """Zero each number with probability P_drop and divide the rest by 1 - P_drop."""
+    keep = torch.rand_like(x) >= P_drop
+    return x * keep / (1 - P_drop)
+
+
+# %% [markdown]
+# torch has it as a layer, `nn.Dropout`. `model.eval()` switches it off when the model is used, and `model.train()` on again. If you forget `eval`, you get another answer every time.
+#
+# Does dropout teach a model to rely on more than one number? Take the smallest model that has a choice. Its input is two numbers, both 1. It multiplies them by two weights, adds, and should answer 1. The weights $(1, 0)$ rely on the first number alone and answer right. Will training move them?
+
+# %% tags=["active-ipynb"]
+# torch.manual_seed(0)
+# for P_drop in (0.0, 0.5):
+#     w = torch.tensor([1.0, 0.0], requires_grad=True)
+#     for _ in range(200):
+#         x = dropout(torch.ones(1000, 2), P_drop)  # 1,000 draws
+#         error = ((x @ w - 1) ** 2).mean()
+#         error.backward()
+#         with torch.no_grad():
+#             w -= 0.1 * w.grad
+#         w.grad = None
+#     weights = [round(value, 2) for value in w.tolist()]
+#     print(f"P_drop {P_drop}: weights {weights}, squared error {error:.2f}")
+
+# %% [markdown]
+# Without dropout nothing moves. With dropout of ½, training ends with equal trust in both numbers. Check it by hand: each number is 0 or 2, so $(1, 0)$ answers 0 or 2, and its squared error is always 1. The weights $(\frac13, \frac13)$ answer 0, ⅔, ⅔ or 4/3, with a mean squared error of only ⅓.
+#
+# Where is dropout in a Transformer? On the sum of embedding and position, where the lane of [chapter 3](03_stacks.ipynb) begins, and on the output of every sub-layer, before it joins the lane:
+
+# %% tags=["active-ipynb"]
+# views.dropout_places()
+
+# %% [markdown]
+# *The dots are dropout: one where the lane begins, and one on each path back to it; a decoder layer has one more, after cross-attention.*
+
+# %% [markdown]
+# ## Each remedy does something else
+#
+# Back to the 800 sentences. We train twice more, once with dropout and once with smoothing, both of 0.1 as in the paper. The judges use neither. Which remedy will make the yellow gap smaller, and which will lower the loss on new sentences?
+
+# %% tags=["active-ipynb"]
+# def smoothed_loss(scores, gold):  # torch's loss can smooth, too
+#     return F.cross_entropy(scores, gold, label_smoothing=0.1)
+#
+#
+# models["dropout"] = small_model(P_drop=0.1)
+# runs["dropout"] = train(models["dropout"])
+# runs["smoothing"] = train(small_model(), loss=smoothed_loss)
+# views.surer(runs)
+
+# %% [markdown]
+# *Above, with dropout the loss on new sentences is still falling in round 12, and the learned loss (dashed) stays higher; below, either gap is about half of the plain one.*
+#
+# Both remedies halve the gap. But dropout learns more slowly, so it may only be where the plain model was some rounds before. To be fair, compare the models where they know the *learned* sentences equally well:
+
+# %% tags=["active-ipynb"]
+# views.same_learned(runs)
+
+# %% [markdown]
+# *Each dot is a round, and training goes from left to right; above the same point of the lower axis, dropout has the lower loss on new sentences, and smoothing stays close to the plain line.*
+#
+# Take a learned loss of about 1.5. The plain model is there in round 8, dropout in round 12. Both are then about 46% sure and 38% right, so for the gap dropout only turns back the clock. But its loss on new sentences is 2.68 instead of 2.83. **Dropout makes better use of the same sentences.** It is not just slower: in none of five starts did a plain training, in any round, get as low as dropout does ([evidence 13.1](evidence/13_regularization.ipynb)).
+#
+# Does it also rely less on single numbers, as the two weights did? Take a tenth of them away from both trained models:
+
+# %% tags=["active-ipynb"]
+# def without_a_tenth(model, batch):
+#     for part in model.modules():
+#         if isinstance(part, torch.nn.Dropout):
+#             part.p = 0.1
+#     with torch.no_grad():  # train() switches dropout on; the mean of 20 draws
+#         draws = [F.cross_entropy(*answers(model.train(), batch)) for _ in range(20)]
+#     return sum(draws) / len(draws)
+#
+#
+# for name, model in models.items():
+#     for kind, batch in {"learned": learned, "new": new}.items():
+#         whole = runs[name][-1][kind]["loss"].mean()
+#         print(f"{name}, {kind}: {whole:.2f} -> {without_a_tenth(model, batch):.2f}")
+
+# %% [markdown]
+# The plain model suffers most in the sentences that it learned by heart: their loss rises by 1.15, that of new ones by 0.72. With dropout both rise by less than half as much: that model relies less on single numbers.
+#
+# Smoothing is the reverse. By its loss on new sentences it is no better than a plain model that is stopped in time, but it is less sure. **Smoothing lowers the confidence.** The paper uses both remedies.
+
+# %% [markdown]
+# ## Which judge is right?
+#
+# The paper has two judges as well. **Perplexity** is the exponential of the mean loss: a model that always hesitates between four equally likely words has perplexity 4. **BLEU** (Papineni et al., 2002; [chapter 15](15_decoding.ipynb)) reads only what the model writes, and counts the runs of words that it shares with a human translation. Each row changes one thing in the paper's base model (Table 3, rows D):
+#
+# | | perplexity (lower is better) | BLEU (higher is better) |
+# |---|---|---|
+# | base model: smoothing 0.1, dropout 0.1 | 4.92 | 25.8 |
+# | no smoothing | 4.67 | 25.3 |
+# | no dropout | 5.77 | 24.6 |
+#
+# Dropout pleases both judges. Smoothing makes perplexity worse and BLEU better.
+#
+# Why is perplexity worse? Our 800 sentences made a model that was far too sure, and smoothing did its loss no harm. But a model that deserves its confidence pays, like the shipped one. A likely reason for the paper's row, untested, is that its model was of that kind.
+#
+# And BLEU? Where the likeliest word is written, one that leads with 0.9 is written just like one that leads with 0.99. So BLEU need not suffer. The paper, however, compares the probabilities of several unfinished translations (beam search, chapter 15), and there confidence matters. Müller et al. (2019) found that smoothing calibrates, and that this can help beam search. But of two models of [chapter 16](16_translation.ipynb), the smoothed one was ahead without beam search, and gained *less* from it ([evidence 13.3](evidence/13_regularization.ipynb)). So its lead did not come from there.
+#
+# So which judge is right? Each is right about its own question: the loss saw that our model claimed too much, the guesses that it answered no worse. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, believe BLEU.
+
+# %% [markdown]
+# ## A loss that cannot reach zero
+#
+# How low can a smoothed loss get? At best $p = q$, and then the loss is $-\sum_k q_k \ln q_k$. For the paper, with $\epsilon = 0.1$ and 37,000 entries, the right token adds $-0.9 \cdot \ln 0.9 = 0.095$ to this sum, and all others together $-0.1 \cdot \ln(0.1/37{,}000) = 1.282$. So no such loss can fall below 1.38 nats: 1.5 would be nearly perfect. Never compare it with a loss that is not smoothed.
+#
+# The first function is the loss by its definition. The second is what chapter 14 uses: torch's loss, which gives the same, without padding.
+
+
+# %%
 def cross_entropy_with_targets(logits: Tensor, targets: Tensor) -> Tensor:
     """-sum_k q(k) ln p(k) for each token, the definition: both (..., V) -> (...)."""
     return -(targets * logits.log_softmax(dim=-1)).sum(dim=-1)
@@ -152,180 +363,15 @@ def label_smoothing_loss(
         gold.flatten(),
         ignore_index=pad_id,
         label_smoothing=epsilon,
-        reduction=reduction,  # chapter 14 needs the "sum", too
+        reduction=reduction,
     )
 
 
 # %% [markdown]
-# The push is still $q - p$. Here it is for *ihren* when the model gives it 0.7, and when it has come to 0.98:
-#
-# | push on *ihren* | at 0.7 | at 0.98 |
-# |---|---|---|
-# | one-hot, $q = 1$ | +0.3 | +0.02 |
-# | smoothed, $q = 0.9$ | +0.2 | **−0.08** |
-#
-# Above 0.9 the smoothed target pulls the right word back. Below, it lifts it, but less. And in the ten sentences that the model cannot tell apart, the target of *ihren* is now 0.9 in six and 0.05 in four, so the pushes cancel at $0.6 \cdot 0.9 + 0.4 \cdot 0.05 = 0.56$ instead of 0.6. So smoothing makes a model that hesitates less sure, too.
-
-# %% [markdown]
-# ## The best answer is 0.9, not 1
-#
-# The stop shows in the loss itself. The model gives *ihren* the probability $p_{gold}$ and shares the rest evenly between the other two words. Which $p_{gold}$ costs least?
-
-# %% tags=["active-ipynb"]
-# ihren = torch.tensor(0)  # the first of our three words
-# targets = {
-#     "one-hot": smoothed_targets(ihren, 3, epsilon=0.0),
-#     "smoothed": smoothed_targets(ihren, 3, epsilon=0.15),
-# }
-# p_gold = torch.linspace(0.5, 0.999, 500)
-# rest = (1 - p_gold) / 2
-# p = torch.stack([p_gold, rest, rest], dim=1)
-# losses = {name: cross_entropy_with_targets(p.log(), q) for name, q in targets.items()}
-# views.best_answer(p_gold, losses)
-
-# %% [markdown]
-# *The dot is the lowest point of the loss with smoothing: the best answer is 0.9, and more is worse.*
-#
-# And the lowest loss is no longer zero. At best $p = q$, and then the loss is $-\sum_k q_k \ln q_k$. In the picture the right word adds $-0.9 \cdot \ln 0.9 = 0.09$ to this sum, and the two others together $-0.1 \cdot \ln 0.05 = 0.30$. For the paper, with $\epsilon = 0.1$ and 37,000 entries, the right one adds 0.09 again, but all others together $-0.1 \cdot \ln(0.1/37{,}000) = 1.28$. So no loss can fall below 1.38 nats.
-#
-# Is that what torch's loss says, too?
-
-# %% tags=["active-ipynb"]
-# gold = torch.tensor([5])  # any token but padding, which is 0
-# q = smoothed_targets(gold, 37_000, 0.1)
-# perfect = q.log()  # scores of a model whose p is exactly q
-# by_definition = cross_entropy_with_targets(perfect, q)[0]
-# by_torch = label_smoothing_loss(perfect, gold)
-# print(f"by definition {by_definition:.2f}, by torch {by_torch:.2f}")
-# assert torch.allclose(by_definition, by_torch)
-
-# %% [markdown]
-# So a training loss of 1.5 with smoothing would be nearly perfect. Never compare it with an unsmoothed loss.
-
-# %% [markdown]
-# ## Does a trained model obey?
-#
-# Our 800 sentences are taken from 20,000 that a grammar wrote. The model that ships with this book was trained on all of them, with smoothing of 0.1. Whoever knows the grammar can nearly always tell the next word, in new sentences, too. So this model has every reason to be sure. How sure is it on 100 new sentences, and how often is it right where it gives its first guess about 0.9?
-
-# %% tags=["active-ipynb"]
-# from transformer import load, read_corpus
-# from transformer.data import collate, encode_pairs
-#
-# model, tokenizer = load()
-# batch = collate(encode_pairs(tokenizer, read_corpus("bundled", "validation")[:100]))
-# real = batch.gold != tokenizer.pad_id  # the places that are not padding
-# with torch.no_grad():
-#     p = model(batch.source, batch.decoder_input).softmax(dim=-1)[real]
-# sure, guess = p.max(dim=-1)
-# right = guess == batch.gold[real]
-# near = (sure > 0.85) & (sure < 0.95)
-# print(f"{near.double().mean():.0%} of its first guesses get about 0.9,")
-# print(f"and {right[near].double().mean():.1%} of these guesses are right")
-# views.confidence(sure)
-
-# %% [markdown]
-# *Nearly all first guesses are in one pile at 0.9, where smoothing asked for it.*
-#
-# It obeys. But a guess that is practically always right deserves more than 0.9. So now we have the opposite fault: this model is **underconfident**, and pays $-\ln 0.9 = 0.11$ nats for a guess with which nothing is wrong. Smoothing takes confidence away, whether it was deserved or not.
-
-# %% [markdown]
-# ## Dropout makes it hard to learn by heart
-#
-# The second remedy is for the learning by heart. How could a model know a sentence by heart? Suppose that by accident some number of a vector is large in just this sentence. A large weight on this number, and the next word is right. But where the same number is large in a new sentence, the same weight makes the model bold for no reason. We hope that a rule of the language shows in more numbers than such an accident. So we would like a model that relies on no single one. How do you teach somebody not to rely on one helper? You send the helper home now and then.
-#
-# **Dropout** (Srivastava et al., 2014) does that in every step of training. It sets each number of a vector to zero with probability $P_{drop}$, and divides the numbers that are kept by $1 - P_{drop}$. Say $x = (3, 6, 9)$ and $P_{drop} = 1/3$, and the 6 is hit: the result is $(4.5, 0, 13.5)$. Why the division? So that the mean stays. Each number is kept in two of three cases, and $\frac23 \cdot \frac32 = 1$.
-
-
-# %%
-def dropout(x: Tensor, P_drop: float) -> Tensor:
-    """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
-
-    So the mean stays. Layers use `nn.Dropout`, which does this while training and
-    nothing in evaluation. Raises ValueError for a P_drop below 0, or of 1 and more.
-    """
-    if not 0 <= P_drop < 1:
-        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
-    keep = torch.rand_like(x) >= P_drop
-    return x * keep / (1 - P_drop)
-
-
-# %% [markdown]
-# In torch it is a layer, `nn.Dropout`. When the model is used, nothing must be dropped, so `model.eval()` switches dropout off in all layers, and `model.train()` switches it on again. Here is one draw of each, and the mean of many:
-
-# %% tags=["active-ipynb"]
-# torch.manual_seed(1)
-# x, layer = torch.tensor([3.0, 6.0, 9.0]), torch.nn.Dropout(1 / 3)
-# print("ours:        ", dropout(x, 1 / 3).tolist())
-# print("torch, train:", layer.train()(x).tolist())
-# print("torch, eval: ", layer.eval()(x).tolist())
-# mean = dropout(x.expand(100_000, 3), 1 / 3).mean(dim=0)
-# print("mean of ours:", [round(value, 1) for value in mean.tolist()])
-
-# %% [markdown]
-# If you forget `eval`, you get another answer every time.
-#
-# Why does that spread the trust? Take the smallest model that has a choice. Two numbers, both 1, both say what is asked for, which is 1. The model multiplies them by its weights and adds. Without dropout the weights $(1, 0)$, which rely on the first number alone, are as good as $(\frac12, \frac12)$: both answer 1.
-#
-# Now let $P_{drop}$ be ½, so that each number is either 0 or doubled. The weights $(1, 0)$ answer 0 or 2, and are always wrong by 1. The weights $(\frac12, \frac12)$ answer 0, 1, 1 or 2, and are wrong by 1 only half of the time. Training goes where the error is smaller, so it spreads the trust. And over ten numbers?
-
-# %% tags=["active-ipynb"]
-# for n in (1, 2, 10):
-#     x, w = torch.ones(100_000, n), torch.full((n,), 1 / n)
-#     errors = (dropout(x, 0.5) @ w - 1) ** 2
-#     print(f"trust in {n:2} numbers: mean squared error {errors.mean():.2f}")
-
-# %% [markdown]
-# What shows in many numbers hardly suffers from dropout, and what hangs on a single number suffers most. So rules should survive, and accidents should not.
-#
-# Where does dropout act in a Transformer? The paper names two kinds of places. One is the sum of embedding and position, where the lane of [chapter 3](03_stacks.ipynb) begins. The other is the output of every sub-layer, before it is added to the lane:
-
-# %% tags=["active-ipynb"]
-# views.dropout_places()
-
-# %% [markdown]
-# *The dots are dropout: one is where the lane begins, and one on each path back to it; a decoder layer has a third path, from cross-attention, with one more dot.*
-
-# %% [markdown]
-# ## The same training, with either remedy
-#
-# Now back to the 800 sentences. We train twice more, once with dropout and once with smoothing, both of 0.1 as in the paper, and everything else as before. All are judged without dropout and without smoothing. Which remedy will close the yellow gap, and which will keep the model from learning by heart?
-
-# %% tags=["active-ipynb"]
-# runs["dropout"] = train(few.model(P_drop=0.1))
-# runs["smoothing"] = train(few.model(), loss=label_smoothing_loss)
-# views.surer(runs)
-
-# %% [markdown]
-# *Upper row: a dot is the lowest loss on new sentences (grey: the plain one again), and only dropout gets below it; it also keeps the learned sentences (dashed) from getting so cheap. Lower row: both remedies make the yellow gap smaller.*
-#
-# Both models end less sure than the plain one, and are right about as often. With dropout the model learns by heart more slowly, and its loss on new sentences is still falling. With smoothing it learns by heart nearly as fast as before, and its loss turns, too. At the lowest points smoothing and no remedy are level; only after the turn is the loss with smoothing lower (five starts: [evidence 13.1](evidence/13_regularization.ipynb)). The paper uses both remedies at once (exercise 3).
-
-# %% [markdown]
-# ## Which judge is right?
-#
-# The paper has two judges as well. The first is **perplexity**, the exponential of the mean loss: a model that always hesitates between four equally likely words has perplexity 4. The other, **BLEU** (Papineni et al., 2002), reads only what the model writes. It counts how many runs of one to four words a translation shares with a human one, and gives a perfect copy 100 ([chapter 15](15_decoding.ipynb) has the formula).
-#
-# Guess what smoothing does to either judge. Each row of this table changes one thing in the paper's base model (its Table 3, rows D):
-#
-# | | perplexity (lower is better) | BLEU (higher is better) |
-# |---|---|---|
-# | base model: smoothing 0.1, dropout 0.1 | 4.92 | 25.8 |
-# | no smoothing | 4.67 | 25.3 |
-# | no dropout | 5.77 | 24.6 |
-#
-# Dropout pleases both judges. Smoothing divides them: with it, perplexity is worse and BLEU is better.
-#
-# The paper explains it in half a sentence: the model learns to be less sure, which costs perplexity, but accuracy and BLEU gain. The pile at 0.9 shows the first part: a guess that deserved more confidence became more expensive. Our 800 sentences do not contradict it. Smoothing did not lower the best loss there either; it only lowered the loss of a model that had trained too long.
-#
-# And BLEU? Where the likeliest word is written, one that leads with 0.9 is written just like one that leads with 0.99. So BLEU need not suffer from smoothing. Why it gains half a point in the paper, we do not know, and on our own data it goes either way ([evidence 13.3](evidence/13_regularization.ipynb)). Müller et al. (2019) look for reasons.
-#
-# So which judge is right? Each is right about its own question. The loss of the beginning saw that the model claimed too much, and the guesses saw that it answered no worse. If you use the probabilities, for example to pick out the sentences that a person should check, believe the loss. If you use only the translations, as the paper does, believe BLEU.
-
-# %% [markdown]
 # ## What to keep
 #
-# - The gradient of the loss is p minus q, so a one-hot target pushes a model to be ever surer of what it can learn by heart; label smoothing gives the push a place to stop.
-# - Dropout takes numbers away in training, so that a model cannot rely on any single one, and it slows the learning by heart.
+# - The gradient of the loss is p minus q, so a one-hot target pushes a model to be ever surer of what it knows by heart; label smoothing gives the push an end.
+# - Dropout takes numbers away in training, so that a model cannot rely on any single one; for the same amount learned, it does better on new sentences.
 # - A loss measures how sure a model is as well as how right, so it can disagree with the answers; choose the judge by what you use.
 
 # %% [markdown]
@@ -335,10 +381,10 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #
 # <details><summary>Answer</summary>
 #
-# For 0.4, a right guess costs $-\ln 0.4 = 0.92$ and a wrong one $-\ln 0.3 = 1.20$, so the mean is $0.4 \cdot 0.92 + 0.6 \cdot 1.20 = 1.09$. For 0.8 they cost $-\ln 0.8 = 0.22$ and $-\ln 0.1 = 2.30$, with a mean of 1.47. The right guesses got cheaper, the wrong ones more expensive, and no guess has changed: that is round 8 to 12. No $c$ is better than 0.4, where six pushes of $-0.4$ and four of $+0.6$ cancel.
+# For 0.4, a right guess costs $-\ln 0.4 = 0.92$ and a wrong one $-\ln 0.3 = 1.20$, so the mean is $0.4 \cdot 0.92 + 0.6 \cdot 1.20 = 1.09$. For 0.8 they cost $-\ln 0.8 = 0.22$ and $-\ln 0.1 = 2.30$, with a mean of 1.47. No guess has changed: that is round 8 to 12. No $c$ is better than 0.4, where six pushes of $-0.4$ and four of $+0.6$ cancel.
 # </details>
 #
-# **2. In code.** A model that is too sure at half of the places and too timid at the others may have no yellow gap. So sort the guesses into ten bins by how sure they are: below 0.1, from 0.1 to below 0.2, and so on. In each bin take the difference between the mean of `sure` and the share of `right`, without its sign. Average these differences, each bin counting by its number of guesses. This is the **calibration error** (Guo et al., 2017).
+# **2. In code.** The yellow gap can hide faults: where a model is too sure at some places and not sure enough at others, they cancel. So sort the guesses into ten bins by how sure they are: below 0.1, from 0.1 to below 0.2, and so on. In each bin take the difference, without its sign, between the mean of `sure` and the share of `right`. Average the differences, weighted by the number of guesses. This is the **calibration error** (Guo et al., 2017).
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.regularization import check_calibration_error
@@ -365,26 +411,26 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 #     return total
 # ```
 #
-# Try it on `sure` and `right` of the model with the pile at 0.9. Its error is about the distance from 0.9 to 1.
+# Try it on `sure` and `right` of the shipped model: its error is 0.10, the distance from 0.9 to 1.
 # </details>
 #
-# **3. Change it and run it again.** Train with both remedies at once, as the paper does. Before you look, guess: will the gap be smaller than with either remedy alone, and will more guesses be right?
+# **3. Change it and run it again.** Train with both remedies at once, as the paper does. Before you look: will the gap be smaller than with either remedy alone?
 #
 # <details><summary>Answer</summary>
 #
 # ```python
-# runs["both"] = train(few.model(P_drop=0.1), loss=label_smoothing_loss)
+# runs["both"] = train(small_model(P_drop=0.1), loss=smoothed_loss)
 # views.surer(runs)
 # ```
 #
-# After 14 rounds the confidence is about 45%, where it is 50% with either remedy alone and 60% with none. About 40% of the guesses are right in all four (means of five starts: [evidence 13.1](evidence/13_regularization.ipynb)). Whether dropout prevents the turn of the loss or only delays it, `rounds=20` will show you.
+# In the means of five starts it is ([evidence 13.1](evidence/13_regularization.ipynb)).
 # </details>
 #
-# **4. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague says that this is impossible, so there must be a bug. Find two reasons why there need not be one.
+# **4. To think about.** In [chapter 16](16_translation.ipynb) a model is trained with both remedies, and its loss on the *training* sentences stays above its loss on *new* ones. A colleague suspects a bug. Find two reasons why there need not be one.
 #
 # <details><summary>Answer</summary>
 #
-# The training loss is measured with smoothed targets, so it cannot fall below a floor that is well above zero, while the validation loss has one-hot targets and no floor. And it is measured with dropout at work, by a model that lacks a part of its numbers; validation has them all.
+# The training loss is measured with smoothed targets, so it has a floor well above zero; the validation loss has one-hot targets and no floor. And the training loss is measured with dropout at work, so the model lacks a part of its numbers; in validation it has them all.
 # </details>
 #
-# **Next.** Data, optimizer and loss are ready. [Chapter 14](14_training.ipynb) puts them into twenty lines.
+# **Next.** [Chapter 14](14_training.ipynb) puts data, optimizer and loss into twenty lines.

@@ -106,9 +106,10 @@ HOMES = {
         "walkers",
     ],
     "regularization": [
-        "best_answer",
         "confidence",
         "dropout_places",
+        "pushes",
+        "same_learned",
         "surer",
         "two_judges",
     ],

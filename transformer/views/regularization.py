@@ -4,7 +4,6 @@ where dropout is."""
 import torch
 from matplotlib.patches import Circle
 
-from transformer.views.plotting import lines
 from transformer.views.shapes import arrow, box, lane, norm, plus
 from transformer.views.style import (
     DARK,
@@ -12,12 +11,12 @@ from transformer.views.style import (
     IDEAS,
     INK,
     SERIES,
+    WARNING,
     canvas,
     panels,
-    picture,
 )
 
-LOSS, RIGHT, SURE = SERIES[0], SERIES[1], SERIES[2]
+LOSS, RIGHT, SURE, DROPPED = SERIES
 DASHES = (0, (4, 2))
 DARK_SURE = "#8a6a0c"  # letters
 
@@ -28,10 +27,10 @@ DARK_SURE = "#8a6a0c"  # letters
 def two_judges(log):
     """Loss and share of right guesses on new sentences, by rounds.
 
-    log: [((loss, right, sure) of new sentences, and of learned ones), ...], each (n,)
+    log: [{"new": {"loss": (n,), "right": (n,), "sure": (n,)}, "learned": the same}, ...]
     """
     figure, axes = panels(7.4, 3.0, columns=2)
-    (loss, right, _), _ = means(log)
+    loss, right, _ = means(log, "new")
     for ax, values, colour in zip(axes[0], (loss, right), (LOSS, RIGHT)):
         ax.plot(range(1, len(log) + 1), values, color=colour, lw=2)
     turn = loss.index(min(loss))
@@ -52,82 +51,139 @@ def two_judges(log):
     return figure
 
 
-def means(log):
-    """Two lists by rounds, of new sentences and of learned ones: loss, share of right first
-    guesses, confidence."""
-
-    def mean(part):
-        return torch.as_tensor(part).double().mean().item()
-
-    return [list(zip(*(map(mean, judged) for judged in half))) for half in zip(*log)]
+def means(log, part):
+    """Three lists by rounds, of the sentences of a part ("new" or "learned"): loss, share of right
+    first guesses, confidence."""
+    return [
+        [torch.as_tensor(judged[part][key]).double().mean().item() for judged in log]
+        for key in ("loss", "right", "sure")
+    ]
 
 
 def surer(runs):
-    """Of each training, two panels: its losses, and how sure its guesses are beside how often
-    they are right. runs: {name: log}, a log as in `two_judges`."""
-    several = len(runs) > 1
-    shape = (7.6, 5.2, 2, len(runs)) if several else (7.4, 3.0, 1, 2)
-    figure, axes = panels(*shape, sharey="row" if several else False)
+    """Of each training its losses, and how sure its guesses are beside how often they are right;
+    where there are several, the plain one is in grey behind the others.
+
+    runs: {name: log}, a log as in `two_judges`, and one of the names is "plain"
+    """
+    plain = means(runs["plain"], "new")
+    remedies = {name: log for name, log in runs.items() if name != "plain"}
+    if remedies:
+        shape = (0.6 + 3.6 * len(remedies), 5.4, 2, len(remedies))
+        figure, axes = panels(*shape, sharey="row")
+        pairs = axes.T
+    else:
+        figure, axes = panels(7.8, 3.0, 1, 2)
+        pairs = axes
     said = []
-    for (name, log), pair in zip(runs.items(), axes.T if several else axes):
-        new, known = means(log)
-        draw_losses(pair[0], new[0], known[0], means(runs["plain"])[0][0])
-        draw_guesses(pair[1], new[1], new[2])
-        if several:
-            pair[0].set_title(name, weight="bold")
-        said.append(
-            f"{name}: loss {new[0][-1]:.2f} on new sentences (lowest {min(new[0]):.2f}, in round "
-            f"{new[0].index(min(new[0])) + 1}), {known[0][-1]:.2f} on those "
-            f"learned; first guesses {new[2][-1]:.0%} sure, {new[1][-1]:.0%} right."
-        )
+    for (name, log), (above, below) in zip((remedies or runs).items(), pairs):
+        new, (known, _, _) = means(log, "new"), means(log, "learned")
+        if remedies:
+            draw_plain(above, plain[0], f"plain: {plain[0][-1]:.2f}")
+            draw_plain(below, plain[2], f"plain: {plain[2][-1]:.0%}")
+            above.set_title(name, weight="bold")
+        draw_losses(above, new[0], known, bool(remedies))
+        draw_guesses(below, new[1], new[2])
+        said.append(f"{name}: {in_words(*new, known)}")
     name_loss(axes[0, 0])
     guesses = "first guesses on new sentences"
-    if several:
-        name_share(axes[1, 0], guesses)
-    else:
-        name_share(axes[0, 1], "")
+    name_share(pairs[0][1], guesses if remedies else "")
+    if not remedies:
         axes[0, 0].set_title("loss")
         axes[0, 1].set_title(guesses)
-    name_rounds(axes[-1], len(log))
-    name_rounds(axes[0], len(log), "" if several else None)
+    name_rounds(axes[-1], len(log), room=1.4)
+    name_rounds(axes[0], len(log), "" if remedies else None, room=1.4)
     figure.alternative = f"After {len(log)} rounds. {' '.join(said)}"
     return figure
 
 
-def draw_losses(ax, new, known, plain):
-    """Loss by rounds, on new sentences and on those that are learned; in grey, where it is
-    another, the plain training's."""
+def in_words(new, right, sure, known):
+    """The last round of a training, four measures by rounds."""
+    return (
+        f"loss {new[-1]:.2f} on new sentences (lowest {min(new):.2f}, in round "
+        f"{new.index(min(new)) + 1}), {known[-1]:.2f} on those learned; first guesses "
+        f"{sure[-1]:.0%} sure, {right[-1]:.0%} right."
+    )
+
+
+def draw_plain(ax, values, label):
+    """The plain training's curve, in grey, with its name above its end."""
+    ax.plot(range(1, len(values) + 1), values, color=GREY, lw=1.2)
+    beside(ax, values, label, GREY, 4)
+
+
+def beside(ax, values, label, colour, up=0):
+    """A label to the right of a curve's end, moved up by some points."""
+    ax.annotate(
+        label,
+        (len(values), values[-1]),
+        xytext=(6, up),
+        textcoords="offset points",
+        va="center",
+        size=9.5,
+        color=colour,
+        bbox={"fc": "white", "ec": "none", "pad": 0.6},
+    )
+
+
+def draw_losses(ax, new, known, remedy):
+    """Loss by rounds, on new sentences and on those that are learned."""
     rounds = range(1, len(new) + 1)
-    if plain != new:
-        ax.plot(range(1, len(plain) + 1), plain, color=GREY, lw=1)
     ax.plot(rounds, new, color=LOSS, lw=2)
     ax.plot(rounds, known, color=LOSS, lw=1.4, ls=DASHES)
     ax.set_ylim(0, 5)
     turn = new.index(min(new))
     ax.plot(turn + 1, new[turn], "o", color=INK, ms=5)
+    low = {"ha": "center", "color": INK, "size": 9.5, "va": "top"}
     if turn < len(new) - 1:
-        look = {"ha": "center", "va": "top", "size": 9.5, "color": INK}
-        ax.text(turn + 1, new[turn] - 0.2, f"lowest: {new[turn]:.2f}", **look)
-    look = {"ha": "right", "size": 9.5, "color": LOSS}
-    y, side = (0.35, "bottom") if turn < len(new) - 1 else (-0.2, "top")
-    ax.text(len(new), new[-1] + y, f"new: {new[-1]:.2f}", va=side, **look)
-    text = f"learned: {known[-1]:.2f}"
-    ax.text(len(new), known[-1] - 0.15, text, va="top", **look)
+        ax.text(turn + 1, new[turn] - 0.2, f"lowest: {new[turn]:.2f}", **low)
+    beside(ax, new, f"new: {new[-1]:.2f}", LOSS, -7 if remedy else 0)
+    beside(ax, known, f"learned: {known[-1]:.2f}", LOSS)
 
 
 def draw_guesses(ax, right, sure):
-    """How probable the first guess is to the model, and how often it is right, by rounds; the
-    gap between the two is filled."""
+    """How probable the first guess is to the model, and how often it is right, by rounds; where it
+    is surer than right, the gap between the two is filled."""
     rounds = range(1, len(right) + 1)
-    ax.fill_between(rounds, right, sure, color=SURE, alpha=0.18, lw=0)
+    bold = [s >= r for s, r in zip(sure, right)]
+    look = {"color": SURE, "alpha": 0.18, "lw": 0}
+    ax.fill_between(rounds, right, sure, where=bold, interpolate=True, **look)
     ax.plot(rounds, right, color=RIGHT, lw=2)
     ax.plot(rounds, sure, color=SURE, lw=2)
     ax.set_ylim(0, 0.72)
-    look = {"ha": "right", "size": 9.5}
-    text = f"how sure: {sure[-1]:.0%}"
-    ax.text(len(sure), sure[-1] + 0.02, text, va="bottom", color=DARK_SURE, **look)
-    text = f"right: {right[-1]:.0%}"
-    ax.text(len(right), right[-1] - 0.05, text, va="top", color=RIGHT, **look)
+    beside(ax, sure, f"how sure: {sure[-1]:.0%}", DARK_SURE)
+    beside(ax, right, f"right: {right[-1]:.0%}", RIGHT)
+
+
+def same_learned(runs):
+    """Loss on new sentences over loss on learned ones, a dot a round; runs as in `surer`."""
+    figure, axes = panels(6.6, 3.9)
+    ax = axes[0, 0]
+    look = {"plain": (GREY, "-"), "dropout": (DROPPED, "-"), "smoothing": (RIGHT, "--")}
+    said = []
+    for name, log in runs.items():
+        new, known = means(log, "new")[0], means(log, "learned")[0]
+        colour, style = look.get(name, (INK, ":"))
+        ax.plot(known, new, color=colour, ls=style, lw=1.6, marker="o", ms=4.5)
+        off = (9, -6 if name == "smoothing" else 0)
+        spot = {"xytext": off, "textcoords": "offset points", "va": "center"}
+        text = {"color": colour, "weight": "bold"}
+        ax.annotate(name, (known[-1], new[-1]), **spot, **text)
+        said.append(
+            f"{name}: after {len(new)} rounds {known[-1]:.2f} on learned sentences and "
+            f"{new[-1]:.2f} on new ones."
+        )
+    ax.set(
+        xlabel="loss on learned sentences (more is learned to the right)",
+        ylabel="loss on new sentences",
+        xlim=(3.1, 0.4),
+        ylim=(2.55, 3.5),
+    )
+    ax.grid(axis="y")
+    figure.alternative = (
+        f"Loss on new sentences over loss on learned ones. {' '.join(said)}"
+    )
+    return figure
 
 
 def name_loss(ax):
@@ -141,9 +197,12 @@ def name_share(ax, label):
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
 
 
-def name_rounds(row, count, label=None):
-    """The axis of rounds, and lines to read heights by, in a row of panels."""
+def name_rounds(row, count, label=None, room=None):
+    """The axis of rounds, and lines to read heights by, in a row of panels; where names are
+    beside the curves, room for them."""
     for ax in row:
+        if room:
+            ax.set_xlim(0.6, room * count)
         ax.set_xticks([1, *range(4, count + 1, 4)])
         ax.set_xlabel("rounds of training" if label is None else label)
         ax.grid(axis="y")
@@ -152,41 +211,62 @@ def name_rounds(row, count, label=None):
 # What a target asks for
 
 
-def best_answer(p_gold, losses):
-    """Losses over the probability of the right token, {name: (n,)}, and a dot at each lowest one
-    that is not at the end."""
-    ax = lines(p_gold, losses, "probability of the right token", "loss, nats")
+def pushes(paths):
+    """The probability of the right word, push by push: of a model that cannot tell its sentences
+    apart, and of one that can.
+
+    paths: {name of the targets: (the first model's probabilities, the second's)}
+    """
+    figure, axes = panels(7.6, 3.0, 1, 2, sharey=True)
+    titles = ("cannot tell the ten apart", "knows each of the ten by heart")
     said = []
-    for name, values in losses.items():
-        low = int(values.argmin())
-        if low < len(values) - 1:
-            ax.plot(p_gold[low], values[low], "o", color=INK, ms=6)
-            label, spot = f"best: {p_gold[low]:.1f}", (p_gold[low], values[low])
-            look = {"textcoords": "offset points", "ha": "center", "va": "top"}
-            ax.annotate(label, spot, xytext=(0, -8), color=INK, **look)
-        said.append(f"{name}: lowest, {values[low]:.2f}, at {p_gold[low]:.2f}.")
-    return picture(ax, f"Loss by the probability of the right token. {' '.join(said)}")
+    for ax, title, place in zip(axes[0], titles, (0, 1)):
+        for i, (name, pair) in enumerate(paths.items()):
+            path = pair[place]
+            ax.plot(path, color=(LOSS, RIGHT)[i], lw=2, ls=("-", DASHES)[i])
+            high = i == 0
+            look = {"ha": "right", "va": "bottom" if high else "top", "size": 9.5}
+            spot = (len(path) - 1, path[-1] + (0.02 if high else -0.03))
+            more = ", still rising" if path[-1] - path[-20] > 5e-4 and place else ""
+            text = f"{name}: {path[-1]:.2f}{more}"
+            ax.text(*spot, text, color=(LOSS, RIGHT)[i], **look)
+            said.append(f"{title}, {name}: {path[-1]:.2f}.")
+        ax.set(title=title, xlabel="number of pushes", ylim=(0.25, 1.09))
+        ax.grid(axis="y")
+    axes[0, 0].set_ylabel("probability of ihren\nwhere it is right")
+    figure.alternative = f"After {len(path)} pushes. {' '.join(said)}"
+    return figure
 
 
-def confidence(sure):
-    """How many first guesses have which probability (n,)."""
-    figure, axes = panels(6.6, 2.8)
+def confidence(sure, right):
+    """How many first guesses have which probability (n,), and which of them are wrong."""
+    figure, axes = panels(6.6, 3.0)
     ax = axes[0, 0]
-    counts, edges, _ = ax.hist(sure.tolist(), bins=50, range=(0, 1), color=SURE)
+    edges = [0.01 + 0.02 * k for k in range(50)]  # 0.9 is the middle of a bar
+    parts = [sure[~right].tolist(), sure[right].tolist()]
+    look = {"color": [WARNING, SURE], "stacked": True}
+    counts, _, _ = ax.hist(parts, bins=edges, **look)
+    counts = counts[-1]
     ax.axvline(0.9, color=INK, lw=0.8, ls=(0, (4, 3)))
-    ax.text(0.885, max(counts), "asked for: 0.9", ha="right", va="top", size=9.5)
-    ax.set(xlabel="probability of the first guess", ylabel="guesses", xlim=(0, 1))
     most = int(counts.argmax())
+    ax.text(
+        0.84, max(counts), "smoothing asked for 0.9", ha="right", va="top", size=9.5
+    )
+    text = f"right: {int(right.sum()):,} guesses"
+    place = {"ha": "right", "va": "top", "size": 9.5}
+    ax.text(0.84, 0.82 * max(counts), text, color=DARK_SURE, **place)
+    text = f"wrong: {int((~right).sum()):,} guesses"
+    ax.text(0.84, 0.64 * max(counts), text, color=WARNING, **place)
+    ax.set(xlabel="probability of the first guess", ylabel="guesses", xlim=(0.25, 1))
     figure.alternative = (
         f"A histogram of {len(sure):,} probabilities: {max(counts) / len(sure):.0%} "
-        f"are between {edges[most]:.2f} and {edges[most + 1]:.2f}, hardly any elsewhere."
+        f"are between {edges[most]:.2f} and {edges[most + 1]:.2f}; "
+        f"{int((~right).sum())} guesses are wrong."
     )
     return figure
 
 
 # Where dropout is
-
-DROPPED = SERIES[3]
 
 
 def dropout_places():
