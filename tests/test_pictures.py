@@ -58,6 +58,13 @@ PICTURES = {
     "diagonal": lambda: views.diagonal(
         [5.0, 0.1], {1: EYE / 4, 2: EYE.flip(1)}, {1: "", 2: "413"}, "314 "
     ),
+    "duels": lambda: views.duels(
+        {"cat": {1: 2.0, 4: 1.0}, "dog": {1: 3.0, 4: 0.5}},
+        [("The dog saw the cat.", {"dog": 1, "cat": 4}, "cat")],
+    ),
+    "looks_of": lambda: views.looks_of(
+        [WORDS], WORDS[2], [[0.9, 0, 0, 0.1]], ["Tom"], [("Tom", "right", True)]
+    ),
     "patients": lambda: views.patients({"A": [2.0] * 30, "B": [1.0] * 30}),
     "charts": lambda: views.charts(
         {"healthy": {"loss": 0.2, "silent": 0}, "Ben": {"loss": 1.8, "silent": 24}},

@@ -9,10 +9,11 @@ from importlib import import_module
 from typing import Any
 
 HOMES = {
-    "first": ["diagonal", "no_answers", "waves"],
+    "first": ["diagonal", "duels", "no_answers", "waves"],
     "attention": [
         "look_ups",
         "looks",
+        "looks_of",
         "side_by_side",
         "masks",
         "splitting_heads",

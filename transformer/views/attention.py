@@ -193,19 +193,30 @@ def looks(maps, word, layer, head, german, marks=None):
     layer and head count from 0. german: the translations; marks: of each the word to
     look at, a verdict, and whether it is right, where there is one.
     """
-    longest = max(len(one.source) for one in maps) - 1
-    figure, axes = panels(min(0.92 * longest, 8.3), 2.1 * len(maps), len(maps))
-    said = []
+    sentences = [one.source[:-1] for one in maps]
+    shares = [
+        one.encoder[layer, head, words.index(word)].tolist()
+        for one, words in zip(maps, sentences)
+    ]
     marks = marks or [(sentence, "", True) for sentence in german]
-    for ax, one, translation, mark in zip(axes[:, 0], maps, german, marks):
-        words = one.source[:-1]
-        shares = one.encoder[layer, head, words.index(word)].tolist()
+    return looks_of(sentences, word, shares, german, marks)
+
+
+def looks_of(sentences, word, shares, german, marks):
+    """`looks` for sentences as lists of words, and what `word` takes from each of them."""
+    longest = max(map(len, sentences))
+    figure, axes = panels(
+        min(0.92 * longest, 8.3), 2.1 * len(sentences), len(sentences)
+    )
+    said = []
+    rows = zip(axes[:, 0], sentences, shares, german, marks)
+    for ax, words, row, translation, mark in rows:
         ax.set(xlim=(-0.6, longest - 0.4), ylim=(-1.6, 1.45))
         ax.set_axis_off()
-        arcs(ax, words, words.index(word), shares)
+        arcs(ax, words, words.index(word), row)
         verdict(ax, translation, *mark, right_edge=longest - 0.45)
-        best = max(range(len(words)), key=lambda i: shares[i])
-        looked = f"“{word}” looks at “{words[best]}” ({shares[best]:.2f})"
+        best = max(range(len(words)), key=lambda i: row[i])
+        looked = f"“{word}” looks at “{words[best]}” ({row[best]:.2f})"
         said.append(f"{' '.join(words)} {looked}; {mark[1] or translation}.")
     figure.alternative = " ".join(said)
     return figure
@@ -214,7 +225,7 @@ def looks(maps, word, layer, head, german, marks=None):
 def side_by_side(words, word, weights, heads):
     """Where a word looks in each of several heads, weights (h, T), one above the other.
 
-    heads: {what a head asks: what it brings home}.
+    heads: {what a head asks: what it brings home, or "" where that is not known}.
     """
     figure, axes = panels(1.25 * len(words) + 2.4, 1.75 * len(heads), len(heads))
     start, said = words.index(word), []
@@ -224,7 +235,8 @@ def side_by_side(words, word, weights, heads):
         arcs(ax, words, start, row)
         ax.text(-0.7, 0, asked, ha="right", va="center", weight="bold")
         best = max(range(len(words)), key=lambda i: row[i])
-        ax.text(len(words) - 0.3, 0, f"brings “{brought}”", va="center", color=GREY)
+        if brought:
+            ax.text(len(words) - 0.3, 0, f"brings “{brought}”", va="center", color=GREY)
         said.append(f"{asked} “{word}” looks at “{words[best]}” ({row[best]:.2f}).")
     figure.alternative = " ".join(said)
     return figure

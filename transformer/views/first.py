@@ -1,5 +1,5 @@
-"""The pictures of chapter 00: waves of positions, what the decoder may see, and the
-diagonal that forms while a model learns."""
+"""The pictures of chapter 00: waves of positions, what the decoder may see, the
+diagonal that forms while a model learns, and which animal a head prefers."""
 
 import math
 
@@ -118,7 +118,7 @@ def diagonal(losses, looks, answers, number):
     draw_loss(axes.pop("loss"), losses, steps)
     for step, ax in zip(steps, axes.values()):
         shown = draw_table(ax, looks[step], number)
-        ax.set_title(f"after step {step} it writes", size=10, pad=22)
+        ax.set_title(f"after step {step}", size=10)
         write_answer(ax, answers[step], number[::-1])
     wanted = [f"{d} ({ordinal(i)})" for i, d in enumerate(reversed(number))]
     first = axes[str(steps[0])]
@@ -168,12 +168,72 @@ def draw_loss(ax, losses, steps):
 
 
 def write_answer(ax, answer, right):
-    """An answer above its panel, its wrong digits in the colour of warning."""
+    """An answer to the right of its panel, a digit a row, wrong ones as a warning."""
     if not answer:
-        look = {"color": WARNING, "transform": ax.transAxes, "style": "italic"}
-        ax.text(0.5, 1.06, "no digit", **MIDDLE, **look)
-    for place, digit in enumerate(answer):
-        fits = place < len(right) and right[place] == digit
-        spot = 0.5 + 0.085 * (place - (len(answer) - 1) / 2)
-        look = {"color": INK if fits else WARNING, "weight": "bold", "size": 12}
-        ax.text(spot, 1.06, digit, transform=ax.transAxes, **MIDDLE, **look)
+        look = {"color": WARNING, "style": "italic", "rotation": 90}
+        ax.text(len(right) + 0.15, (len(right) - 1) / 2, "no digit", **look, **MIDDLE)
+        return
+    ax.text(len(right) + 0.15, -0.95, "writes", color=GREY, size=9, **MIDDLE)
+    for place, digit in enumerate(right):
+        wrote = answer[place] if place < len(answer) else "–"
+        look = {"color": INK if wrote == digit else WARNING, "weight": "bold"}
+        ax.text(len(right) + 0.15, place, wrote, size=12, **look, **MIDDLE)
+
+
+def duels(scores, sentences):
+    """Scores of animals by place, and in some sentences who has the higher one.
+
+    scores: {animal: {place: score}}; sentences: for each its text, the two animals with
+    their places, which of them owns the ball.
+    """
+    style.apply()
+    figure = Picture(figsize=(8.1, 3.6), layout="constrained")
+    table, bars = figure.subplots(1, 2, width_ratios=[1, 1.9])
+    figure.get_layout_engine().set(wspace=0.08)
+    draw_scores(table, scores)
+    highest = max(max(row.values()) for row in scores.values())
+    said = [draw_duel(bars, i, scores, *one) for i, one in enumerate(sentences)]
+    bars.set(xlim=(0, 1.65 * highest), ylim=(3 * len(sentences) - 0.6, -0.75))
+    bars.set_axis_off()
+    rows = "; ".join(
+        f"{animal} {', '.join(f'{s:.1f} at place {p}' for p, s in row.items())}"
+        for animal, row in scores.items()
+    )
+    figure.alternative = f"Scores of the head: {rows}. {' '.join(said)}"
+    return figure
+
+
+def draw_scores(ax, scores):
+    """The table of `duels`: a row for each animal, a column for each place."""
+    rows = [list(row.values()) for row in scores.values()]
+    ax.imshow(rows, cmap=weights_map(), vmin=0, vmax=2.2 * max(map(max, rows)))
+    places = list(next(iter(scores.values())))
+    ax.set_xticks(range(len(places)), [f"place {place}" for place in places])
+    ax.set_yticks(range(len(scores)), list(scores))
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel("an animal's score", color=GREY)
+    for i, row in enumerate(rows):
+        for j, number in enumerate(row):
+            ax.text(j, i, f"{number:.1f}", color=INK, size=12, **MIDDLE)
+
+
+def draw_duel(ax, i, scores, text, animals, owner):
+    """A sentence of `duels`: a bar for each animal, and a verdict at the higher one."""
+    best = max(animals, key=lambda animal: scores[animal][animals[animal]])
+    ax.text(0, 3 * i - 0.35, text, style="italic", va="center")
+    for row, (animal, place) in enumerate(animals.items()):
+        number, y = scores[animal][place], 3 * i + 0.4 + 0.75 * row
+        wins = animal == best
+        colour = IDEAS["attention"] if wins else LIGHT
+        ax.barh(y, number, height=0.6, color=colour)
+        look = {"color": "white" if wins else INK, "va": "center", "size": 9.5}
+        ax.text(0.3, y, f"{animal} at place {place}", **look)
+        ax.text(number + 0.3, y, f"{number:.1f}", va="center", color=INK)
+        if wins:
+            verdict, colour = ("right", INK) if best == owner else ("wrong", WARNING)
+            ax.text(
+                number + 3, y, f"{verdict}: the {best}'s", va="center", color=colour
+            )
+    return f"{text} The {best} wins; it is the {owner}'s."
