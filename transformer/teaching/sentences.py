@@ -1,20 +1,11 @@
-"""The tiny English and German of chapter 14: pairs, their numbers, what German means word by word,
-which is right.
+"""The tiny English and German of chapter 14: pairs, and what German means word by word.
 
 Articles and adjectives change with gender and case, participles come last, and an adverb that ends
 the English begins the German. "now" and "perhaps" have two German words each: a coin decides.
 """
 
 import itertools
-import math
 import random
-from collections.abc import Callable
-
-from torch import Tensor
-
-from transformer.data import pad
-
-PAD, BEGIN, END = 0, 1, 2  # ids of the marks
 
 NOUNS = {
     "man": "m Mann",
@@ -89,38 +80,6 @@ def sentence_pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
     return list(pairs.items())
 
 
-def coin_floor(pairs: list[tuple[str, str]]) -> float:
-    """What the coins cost, in nats per word: the lowest loss that an honest model can have."""
-    coins = sum(english.split()[-1] in ("now", "perhaps") for english, _ in pairs)
-    words = sum(len(german.split()) + 1 for _, german in pairs)  # with the end mark
-    return coins * math.log(2) / words
-
-
-def numbering(pairs: list[tuple[str, str]]) -> tuple[list[str], Callable]:
-    """The vocabulary of some pairs, and a function from such pairs to ids.
-
-    The function returns sources (n, S) and targets (n, T), which begin and end with a mark.
-    """
-    words = sorted({word for pair in pairs for text in pair for word in text.split()})
-    names = ["(pad)", "(begin)", "(end)", *words]
-    ids = {name: i for i, name in enumerate(names)}
-
-    def tensors(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor]:
-        both = [
-            [[ids[word] for word in text.split()] for text in pair] for pair in pairs
-        ]
-        targets = [[BEGIN, *german, END] for _, german in both]
-        return pad([english for english, _ in both], PAD), pad(targets, PAD)
-
-    return names, tensors
-
-
-def until_end(rows: Tensor) -> list[list[int]]:
-    """What a model has written, without the begin mark, the end mark, and what is behind it."""
-    written = [row[1:] for row in rows.tolist()]
-    return [row[: row.index(END)] if END in row else row for row in written]
-
-
 def meanings() -> dict[str, str]:
     """{German word: English word}, every form."""
     words = {"der": "the", "die": "the", "das": "the", "den": "the", "hat": "has"}
@@ -155,8 +114,3 @@ def all_german() -> set[str]:
         for perfect in (False, True)
         for wann in wanns
     }
-
-
-def same_meaning(german: str, other: str) -> bool:
-    """Whether two sentences are alike but for which word of two stands for an adverb."""
-    return gloss(german) == gloss(other) and german.split()[1:] == other.split()[1:]

@@ -1,40 +1,16 @@
-"""What chapter 14 needs beside its own run on the bundled corpus: short sentences and their ids,
-what a German word of it means, and the diary of a run that took four minutes.
+"""What chapter 14 needs beside its own run on the bundled corpus: what a German word of it means,
+and the diary of a run that took four minutes.
 """
 
 from collections import Counter, defaultdict
 from functools import cache
 
-from torch import Tensor, nn
-
 from transformer.core.records import read_rows, under
-from transformer.corpora import read_corpus
 from transformer.corpora.bundled import read_bundled
 from transformer.corpora.tokenizer import WORD
-from transformer.data import Tokenizer, collate, encode_pairs
-from transformer.first_transformer import write
-from transformer.teaching.sentences import until_end
 
 # Words of phrases that are aligned as a whole: "sich beeilen", "was asleep"
 PARTS = {"sich": "herself", "beeilen": "hurry", "schlief": "slept"}
-
-
-def short_pairs(part: str, longest: int = 7) -> list[tuple[str, str]]:
-    """The pairs of a part of the bundled corpus whose English has few words."""
-    pairs = read_corpus("bundled", part)
-    return [pair for pair in pairs if len(pair[0].split()) <= longest]
-
-
-def in_tokens(tokenizer: Tokenizer, pairs: list) -> tuple[Tensor, Tensor]:
-    """The ids of some pairs: sources (n, S) and targets (n, T), with their marks."""
-    batch = collate(encode_pairs(tokenizer, pairs))
-    return batch.source, batch.target
-
-
-def translated(model: nn.Module, tokenizer: Tokenizer, sentences: list[str]) -> list:
-    """Each sentence in German, greedily, of at most 16 tokens."""
-    source, _ = in_tokens(tokenizer, [(english, "") for english in sentences])
-    return [tokenizer.decode(row) for row in until_end(write(model, source, 16))]
 
 
 @cache

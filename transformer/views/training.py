@@ -17,7 +17,8 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 MIDDLE = {"ha": "center", "va": "center"}
-MODELS = {"A": WARNING, "B": BLUE, "C": SERIES[3]}  # one colour each in all pictures
+MODELS = {"A": BLUE, "B": WARNING, "C": SERIES[3]}  # one colour each in all pictures
+KINDS = {"A": "A: sound", "B": "B: no mask", "C": "C: slipped file"}
 
 
 def two_rows(ax, words):
@@ -46,18 +47,17 @@ def reads_up_to(ax, place, **line):
 
 def shift(words, meanings):
     """Every word of a target is a question: what the decoder reads, and what it is asked
-    for; below, what each word means. The lines of one question are blue."""
+    for; below, what each word means. Blue lines lead to one
+    question from the words that it may use."""
     figure, ax = canvas((-2.3, len(words) + 0.6), (-0.8, 1.65), 0.86)
     reads, asked = two_rows(ax, words)
     in_english(ax, meanings)
     example = len(words) // 2
-    for place in range(len(reads)):
-        reads_up_to(ax, place, color=LIGHT, lw=0.9, zorder=0)
     reads_up_to(ax, example, color=BLUE, lw=1.8, zorder=1)
     figure.alternative = (
         f"The decoder reads {' '.join(reads)}. Below each word is the next one, which it "
-        f"is asked for: {' '.join(asked)}. Lines run to each from all words up to there; "
-        f"those to “{asked[example]}” are blue."
+        f"is asked for: {' '.join(asked)}. Blue lines run to “{asked[example]}” "
+        f"from the words up to “{reads[example]}”."
     )
     return figure
 
@@ -117,16 +117,16 @@ def three_trainings(curves, outputs, floor):
     said = []
     for name, curve in curves.items():
         updates, losses = zip(*curve)
-        text = f"{name}: {outputs[name]}"
+        text = f"{name} writes: {outputs[name]}"
         ax.plot(updates, losses, color=MODELS[name], label=text)
         said.append(f"{name} ends at {losses[-1]:.3f} and writes: {outputs[name]}")
     last = max(update for curve in curves.values() for update, _ in curve)
     dashes = {"lw": 1.2, "ls": (0, (4, 3)), "label": "_floor"}
     ax.plot([0, last], [floor, floor], color=GREY, **dashes)
-    text = "what the coins cost: an honest model stays above"
+    text = "what the coins cost: far below, a model has cheated"
     ax.text(3, floor * 0.9, text, color=GREY, va="top", size=9.5)
     ax.set(yscale="log", xlim=(0, last), ylim=(0.003, 9), xlabel="update")
-    ax.set_ylabel("held-out loss, nats per word")
+    ax.set_ylabel("held-out loss, nats per word\n(logarithmic)")
     ticks = [1, 0.1, 0.01]
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.grid(axis="y")
@@ -153,7 +153,15 @@ def strange_sources(losses):
             ax.text(x, value + 0.12, text, ha="center", size=9.5, color=colour)
             ticks.append((x, ("own\nEnglish", "another's")[side]))
         below = {"transform": ax.get_xaxis_transform(), "weight": "bold"}
-        ax.text(place, -0.22, name, ha="center", va="top", color=colour, **below)
+        ax.text(
+            place,
+            -0.22,
+            KINDS.get(name, name),
+            ha="center",
+            va="top",
+            color=colour,
+            **below,
+        )
         said.append(f"{name} {pair[0]:.3f} and {pair[1]:.2f}")
     ax.set_xticks(*zip(*ticks), size=9)
     ax.tick_params(axis="x", length=0)
@@ -185,7 +193,7 @@ def reading_begins(log):
     ticks = [25, 50, 100, 200, 400, 800]
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
-    ax.set_xlabel("update (each step doubles it)")
+    ax.set_xlabel("update (logarithmic)")
     ax.set_ylabel("held-out loss, nats per token")
     label_ends(ax)
     figure.alternative = (
