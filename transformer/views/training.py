@@ -148,20 +148,13 @@ def strange_sources(losses):
         colour = MODELS.get(name, GREY)
         for side, value in enumerate(pair):
             x = place + (side - 0.5) * 0.4
-            ax.bar(x, value, 0.36, color=colour, alpha=1 if side == 0 else 0.45)
+            ax.bar(x, value, 0.36, color=colour, alpha=(1, 0.45)[side])
             text = f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
             ax.text(x, value + 0.12, text, ha="center", size=9.5, color=colour)
             ticks.append((x, ("own\nEnglish", "another's")[side]))
-        below = {"transform": ax.get_xaxis_transform(), "weight": "bold"}
-        ax.text(
-            place,
-            -0.22,
-            KINDS.get(name, name),
-            ha="center",
-            va="top",
-            color=colour,
-            **below,
-        )
+        below = {"va": "top", "transform": ax.get_xaxis_transform(), "weight": "bold"}
+        title = KINDS.get(name, name)
+        ax.text(place, -0.22, title, ha="center", color=colour, **below)
         said.append(f"{name} {pair[0]:.3f} and {pair[1]:.2f}")
     ax.set_xticks(*zip(*ticks), size=9)
     ax.tick_params(axis="x", length=0)
