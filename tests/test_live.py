@@ -21,6 +21,7 @@ from transformer.fast.attention import MultiHeadAttention
 from transformer.fast.model import Parts
 from transformer.fast.search import beam_search, greedy_search
 from transformer.language import Chat, LanguageConfig, LanguageModel
+from transformer.models.edits import turned
 from transformer.models.maps import (
     KINDS,
     attention_maps,
@@ -32,7 +33,7 @@ from transformer.models.recording import cache, edit
 from transformer.runs.dialogues import dialogues
 from transformer.views.pages import MODULES, engine_of, halves, merges_of
 from transformer.views.widget import script
-from transformer.visualization import silent, turned
+from transformer.visualization import silent
 
 LIVE = Path(package.__file__).parent / "views" / "live"
 ALL = sorted({name for names in MODULES.values() for name in names})

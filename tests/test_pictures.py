@@ -121,7 +121,9 @@ PICTURES = {
         head=2,
         word="his",
     ),
-    "pasted": lambda: views.pasted({(): -1.5, (0, 1): 2.0}, "ihren", "seinen"),
+    "leads": lambda: views.leads(
+        {"nothing": -1.5, "1st + 2nd": 2.0}, "ihren", "seinen", start=-1.5
+    ),
     "rivals": lambda: views.rivals(["hat", "dog"], [-7.8, 3.7], [True, False], ["hat"]),
     "silenced": lambda: views.silenced(
         {

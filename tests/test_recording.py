@@ -39,6 +39,7 @@ from transformer.language import (
     MaskedConfig,
     MaskedModel,
 )
+from transformer.models.edits import paste, turned
 from transformer.models.maps import (
     AttentionMaps,
     all_maps,
@@ -46,7 +47,7 @@ from transformer.models.maps import (
     attention_name,
 )
 from transformer.models.recording import names
-from transformer.visualization import paste, silent, turned
+from transformer.visualization import silent
 
 PAIRS = [("the cat sees a dog", "die Katze sieht einen Hund"), ("a dog", "ein Hund")]
 WEIGHTS = "encoder.0.self_attention.weights"

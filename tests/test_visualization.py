@@ -20,6 +20,7 @@ from transformer.data import collate, encode_pairs
 from transformer.experiments.attention import head_costs, head_distance, head_entropy
 from transformer.fast.attention import MultiHeadAttention
 from transformer.models import head_scores
+from transformer.models.edits import paste, turned
 from transformer.models.gold import (
     Turn,
     changed,
@@ -71,7 +72,7 @@ from transformer.models.maps import (
 from transformer.models.probing import encoder_layers, linear_probe
 from transformer.models.recording import cache, edit
 from transformer.teaching.exercises.visualization import looks_away
-from transformer.visualization import paste, silent, turned
+from transformer.visualization import silent
 
 KINDS = ("encoder", "decoder", "cross")
 PAIRS = [

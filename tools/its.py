@@ -17,9 +17,9 @@ from matplotlib.patches import FancyBboxPatch, Polygon
 from PIL import Image
 
 from transformer import edit, load, translate
+from transformer.models.edits import turned
 from transformer.models.maps import attention_maps
 from transformer.views import style
-from transformer.visualization import turned
 
 SENTENCE = "The cat that saw the dog lost its ball."
 OWNERS = {"cat": "ihren", "dog": "seinen"}  # the noun, and what it asks for

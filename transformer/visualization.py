@@ -11,7 +11,14 @@
 #
 # *Figures 3 to 5 of the paper. Reading takes about 20 minutes, running a minute.*
 #
-# Two English sentences differ in one word. In both of them the cat owns the ball, and German has to say so: "its" becomes *ihren* if the owner's noun is feminine, as the cat's is, and *seinen* if it is masculine or neuter, as a garden's and a house's are. Here is what the model that ships with this book makes of them:
+# Two English sentences differ in one word. In both the cat owns the ball, and German has to say so. The German word for "its" depends on the owner's gender:
+#
+# |owner|gender|"its ball"|
+# |---|---|---|
+# |cat|feminine|*ihren Ball*|
+# |garden, house, dog|masculine or neuter|*seinen Ball*|
+#
+# Here is what the model that ships with this book writes:
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -23,13 +30,9 @@
 #     wheel = next(iter(files.upload()))
 #     %pip install -q {wheel}
 
-# %% tags=["hide-input"]
-import torch
-from torch import Tensor
-
-from transformer.models.recording import Change
-
 # %% tags=["active-ipynb"]
+# import torch
+#
 # from transformer import attention_maps, cache, edit, load, translate, view, views
 #
 # torch.set_num_threads(1)  # faster for a model as small as this
@@ -40,11 +43,11 @@ from transformer.models.recording import Change
 # print(*german, sep="\n")
 
 # %% [markdown]
-# The first is right. In the second the ball belongs to the house. What happens inside the model, between "its" and *seinen*? The paper ends with pictures of where words look. We begin there, and go on as a mechanic would: change one part, and see what else changes.
+# Only the first is right: in the second the ball is no longer the cat's. What happens inside the model, between "its" and *seinen*? The paper ends with pictures of where words look. We begin there, and then change one part after another.
 #
 # ## Every number in the model has a name
 #
-# Inside a `cache` block, everything that the model computes is kept under a name. Here are four of the names:
+# In PyTorch, `register_forward_hook` shows you the output of any module. This book's layers also report what happens inside them, such as scores and weights, and a `cache` block keeps copies under their names. Here are four:
 
 # %% tags=["active-ipynb"]
 # with cache(model) as seen:
@@ -54,73 +57,122 @@ from transformer.models.recording import Change
 #     print(name, tuple(seen[name].shape))
 
 # %% [markdown]
-# The last, `heads`, is what each head puts out. Read the shape of the weights: two sentences, four heads, ten tokens that look (nine and the end mark), and ten that are looked at. In code, layers and heads count from 0.
+# The last, `heads`, is what each head puts out. The weights are of two sentences, four heads, ten tokens that look (nine and the end mark), and ten looked at. In code, layers and heads count from 0.
 #
-# Two runs that differ in one word are called a **minimal pair**: whatever else differs between them comes from that word. So let us compare. How much of its weight does "its" give to the cat, in each head of the encoder, beside the garden and beside the house?
+# Two runs that differ in one word are a **minimal pair**: whatever else differs comes from that word. How much of its weight does "its" give to the cat, in each head of the encoder, beside the garden and beside the house?
 
 # %% tags=["active-ipynb"]
 # CAT, ITS = 4, 6  # places in both sentences, counted from 0
 # for layer in (0, 1):
 #     weights = seen[f"encoder.{layer}.self_attention.weights"]  # (2, 4, 10, 10)
-#     for sentence, heads in zip(("garden", "house"), weights[:, :, ITS, CAT]):
-#         print(f"layer {layer}, {sentence}:", *[f"{weight:.2f}" for weight in heads])
+#     to_cat = weights[:, :, ITS, CAT]  # (sentences, heads)
+#     for sentence, row in zip(("garden", "house"), to_cat):
+#         print(f"layer {layer}, {sentence}:", *[f"{weight:.2f}" for weight in row])
 
 # %% [markdown]
-# One head lets go of the cat: the third of the first layer, in code head 2. (In the second layer something shifts, too, but there the vectors already differ.) Here is the whole look of this head:
+# The largest change by far is in layer 0: its third head, in code head 2, lets go of the cat. In layer 1 the input has changed already, so we begin with layer 0. Here is all that this head looks at:
 
 # %% tags=["active-ipynb"]
 # maps = attention_maps(model, tokenizer, list(zip([garden, house], german)))
-# marks = [("ihren", "right: the cat's", True), ("seinen", "wrong: the house's", False)]
+# marks = [("ihren", "right", True), ("seinen", "wrong", False)]  # a word and a verdict
 # views.looks(maps, "its", layer=0, head=2, german=german, marks=marks)
 
 # %% [markdown]
 # *Thicker arcs are larger weights: beside the garden "its" gives the cat half of its weight, and beside the house it gives the house nearly all.*
 #
-# Where the head looks at the wrong noun, the German is wrong. That is a suspicion, and not yet a proof: a thermometer rises in the heat, and heats nothing.
+# Where the head looks at the wrong noun, the German is wrong. This is a suspicion, not a proof: a thermometer rises in the heat, and heats nothing.
 #
 # ## Is looking using?
 #
-# The second tool is `edit`. You give it a function, and the model goes on with what your function returns. This one makes "its" look only at the cat. If the head is a thermometer, the German will stay as it is. What do you expect?
+# The second tool is `edit`. You give it a function, and the model goes on with what your function returns. Ours makes "its" look only at the cat. If the head is a thermometer, the German will stay as it is. What do you expect?
 
 # %% tags=["active-ipynb"]
-# def at_the_cat(weights):  # (B, h, S, S)
-#     weights[:, 2, ITS] = 0.0
-#     weights[:, 2, ITS, CAT] = 1.0
+# OWNER_HEAD = 2  # our name for the head that let go of the cat
+# OWNER_WEIGHTS = "encoder.0.self_attention.weights"
+#
+#
+# def at_the_cat(weights):  # (sentences, heads, words that look, words looked at)
+#     weights[:, OWNER_HEAD, ITS] = 0.0
+#     weights[:, OWNER_HEAD, ITS, CAT] = 1.0
 #     return weights
 #
 #
-# with edit(model, {"encoder.0.self_attention.weights": at_the_cat}):
+# with edit(model, {OWNER_WEIGHTS: at_the_cat}):
 #     print(*translate(model, tokenizer, [house]))
 
 # %% [markdown]
-# The wrong sentence has become right. This is an **intervention**: we set one row of one head by hand and left all else alone, so this row is a cause of the German word. Let us call the head the **owner head**.
+# The wrong sentence has become right. This is an **intervention**: we set one row of one head by hand and left all else alone, so this row is a cause of the German word. We call the head the **owner head**.
 #
-# A page that holds the model does the same with the mouse. Here it starts with a dog, who is masculine:
+# On the book's live page you can do this with your mouse. In this picture of it the first noun is a dog, masculine in German:
 
 # %% tags=["active-ipynb"]
 # dog = "The dog near the cat lost its ball."
 # view(model, tokenizer, [dog, house, garden], views.Turn("its", "cat", layer=0, head=2))
 
 # %% [markdown]
-# *Above, the head is left alone and looks at the dog, and the ball is his; below, it was made to look at the cat, and the ball is hers.* (If you run this cell, you can turn the head by degrees, silence any other, and type a sentence of your own.)
+# *Above, the head is left alone and looks at the dog, and "seinen" is right; below, it was made to look at the cat, and "ihren" is now wrong.* (Run this cell, and you can turn the head by degrees, in your own sentence, too.)
+#
+# ## What does the house say?
+#
+# Is the ball the house's, then? Let us turn "its" to each token of the house's sentence. A finer measure than the word are the scores that the model gives to the next word, its *logits*: by how much is *ihren* ahead of *seinen*?
+
+# %% tags=["active-ipynb"]
+# @torch.no_grad()
+# def logits(english, begun):
+#     """The model's scores of all words to come next after a German beginning."""
+#     source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
+#     target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(begun)]])
+#     return model(source, target)[0, -1]
+#
+#
+# def lead_of(one, other, english, begun):
+#     """By how much one German word is ahead of another as the next word."""
+#     after = logits(english, begun)
+#     first, second = (tokenizer.encode(f"Katze {word}")[-1] for word in (one, other))
+#     return (after[first] - after[second]).item()
+#
+#
+# def only_at(head, word, other):
+#     """An edit of weights: in this head the word looks only at the other."""
+#
+#     def change(weights):  # (B, h, S, S)
+#         weights[:, head, word] = 0.0
+#         weights[:, head, word, other] = 1.0
+#         return weights
+#
+#     return change
+#
+#
+# begun = "Im Haus verlor die Katze"  # the model is given this, and the next word is due
+# tokens = "In|the (1st)|house|the (2nd)|cat|lost|its|ball|.|end".split("|")
+# leads = {}
+# for place, token in enumerate(tokens):
+#     with edit(model, {OWNER_WEIGHTS: only_at(OWNER_HEAD, ITS, place)}):
+#         leads[token] = lead_of("ihren", "seinen", house, begun)
+# views.leads(leads, "ihren", "seinen")
+
+# %% [markdown]
+# *Each bar is a token that "its" was made to look at: only the cat brings "ihren", and all others bring "seinen", even the full stop and the end mark.*
+#
+# A full stop has no gender, and yet *seinen* comes. So *seinen* is the **default**, the word for when no feminine owner is seen. The house need not own anything. It draws the weight away from the cat, and the default remains.
 
 # %% [markdown] tags=["question-31"]
 # ## Does the higher score win?
 #
-# So why does "its" fall for the house, and not for the garden? In the first layer a vector holds a word and its place, and knows nothing yet of the sentence. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is. The cat's score is the same in both sentences.
+# Why does the house draw the weight away, and the garden not? In layer 0 a vector holds a word and its place, and knows nothing yet of the sentence. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is.
 #
-# Suppose that the noun with the higher score decides the gender. Put *any* noun in the place of the house: where the noun is scored higher than the cat, the German will be wrong, and where the cat is scored higher, it will be right. We try all 159 masculine or neuter nouns that are a single token, so that each word keeps its place. (Some of the sentences are silly. Grammar does not mind.)
+# Softmax turns scores into shares. If the noun is scored higher than the cat, the cat gets less than half of the weight. Let us guess that this is too little. Then the German is wrong where a noun is scored higher than the cat, and right elsewhere. We put each of 159 masculine or neuter nouns, all of one token, in the place of the house.
 
 # %% tags=["active-ipynb"]
-# from transformer.models.gold import one_token_nouns
+# from transformer.models.gold import one_token_nouns  # from the lexicon of the corpus
 #
-# NOUN, BALL = 2, 7
+# NOUN, BALL = 2, 7  # places, as CAT and ITS
 # nouns = one_token_nouns(tokenizer, "mn")  # masculine or neuter in German
 # texts = [f"In the {noun} the cat lost its ball." for noun in nouns]
 # ids = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id] for text in texts])
 # with torch.no_grad(), cache(model, "encoder.0.self_attention.scores") as seen:
 #     model.encode(ids)
-# scores = seen["encoder.0.self_attention.scores"][:, 2, ITS]  # (nouns, 10)
+# scores = seen["encoder.0.self_attention.scores"][:, OWNER_HEAD, ITS]  # (nouns, 10)
 # for noun in ("garden", "house"):
 #     row = scores[nouns.index(noun)]
 #     print(f"{noun} {row[NOUN]:.1f}, cat {row[CAT]:.1f}")
@@ -136,18 +188,18 @@ from transformer.models.recording import Change
 # views.rivals(nouns, lead, right, named=("garden", "house", "hat", "orchestra"))
 
 # %% [markdown]
-# *Each mark is a noun, and its colour the German that came out: right of zero all are wrong, as predicted; left of zero the dots are right, and the crosses are wrong although the cat is scored higher.*
+# *Each mark is a noun, and its colour the German that came out: right of zero all are wrong, as predicted; left of zero the dots are right and the crosses wrong.*
 #
-# One half of the prediction holds without exception. In the other half 20 of 79 nouns miss, all of them close to zero. There the noun may have a helper. The ball is masculine, too, and "its" looks at it a little (exercise 2).
+# One half of the prediction holds without exception. In the other half 20 of 79 nouns miss, all close to zero. There the cat is hardly ahead, and a third word, such as the ball, can keep it from half of the weight (exercise 2).
 #
-# But are the scores the *cause*? Then we can decide every sentence by setting one number. We put the noun's score one below the cat's, and then one above:
+# But are the scores the *cause*? Then we can decide all 159 sentences by setting one number. We put the noun's score one below the cat's, and then one above:
 
 # %% tags=["active-ipynb"]
 # def noun_ahead_by(lead):
 #     """An edit of scores: the noun's is the cat's and this lead."""
 #
 #     def change(scores):  # (B, h, S, S)
-#         scores[:, 2, ITS, NOUN] = scores[:, 2, ITS, CAT] + lead
+#         scores[:, OWNER_HEAD, ITS, NOUN] = scores[:, OWNER_HEAD, ITS, CAT] + lead
 #         return scores
 #
 #     return change
@@ -158,18 +210,20 @@ from transformer.models.recording import Change
 #         print(f"{by:+}: {its_right().sum()} of {len(nouns)} right")
 
 # %% [markdown]
-# With the cat ahead by one every sentence is right, with the noun ahead by one every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. In the training sentences houses do own things, as in *A house that lost the gate needs its door* ([evidence 19.1](evidence/19_visualization.ipynb)). That is a likely reason, untested.
+# With the cat ahead every sentence is right, with the noun ahead every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1.
 #
 # ## Which heads matter? Silence them one by one
 #
-# Is the owner head the only one that matters? Let us take each of the 24 heads away, one at a time, and read what the model writes then. The field calls this **ablation**.
+# Let us silence each of the model's 24 heads, one at a time, and read what the model writes. The field calls this **ablation**.
 #
-# The German word has two halves. Its *stem* says who owns: *ihr-* or *sein-*. Its *ending* agrees with what is owned. So we let the cat lose a bag, which is feminine: *ihre* is right, and a mistake in either half shows. The model is given the German up to there, and writes one word.
-
+# The German word has two halves. Its *stem* says who owns: *ihr-* or *sein-*. Its *ending* agrees with what is owned. So we let the cat lose a bag, which is feminine: *ihre* is right, and a mistake in either half shows.
 
 # %%
-def silent(head: int) -> Change:
-    """An edit of "...heads": this head puts out zeros."""
+from transformer.models.recording import Change
+
+
+def silent(head: int | list[int]) -> Change:
+    """An edit of "...heads": this head puts out zeros, or all of these heads do."""
 
     def change(heads):  # (B, h, T, d_v)
         heads[:, head] = 0.0
@@ -179,21 +233,13 @@ def silent(head: int) -> Change:
 
 
 # %% tags=["active-ipynb"]
-# @torch.no_grad()
-# def logits(english, german):
-#     """The scores of all words to come next after a German beginning."""
-#     source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
-#     target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(german)]])
-#     return model(source, target)[0, -1]
-#
-#
-# def next_word(english, german):
-#     return tokenizer.decode([logits(english, german).argmax().item()]).strip()
+# def next_word(english, begun):
+#     return tokenizer.decode([logits(english, begun).argmax().item()]).strip()
 #
 #
 # bag = "In the garden the cat lost its bag."
 # begun = "Im Garten verlor die Katze"
-# written = {}
+# written = {}  # {(name of the layer's heads, head): the word written without that head}
 # for part in ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross"):
 #     for layer in (0, 1):
 #         name = f"{part.format(layer)}_attention.heads"
@@ -203,123 +249,110 @@ def silent(head: int) -> Change:
 # views.silenced(written, next_word(bag, begun))
 
 # %% [markdown]
-# *Grey is the word that the model writes anyway: without the third head of the encoder's first layer the stem is lost (blue), without the first head of its second layer the ending (green), and no other head is missed.*
+# *Grey is the word that the model writes anyway: without the owner head (blue) the stem is lost, and without the first head of the encoder's second layer (green) the ending.*
 #
-# So the work is divided. The first of the two is the owner head. The other we call the **noun head**, because it looks from "the" and "its" to the noun behind. In 500 other sentences it was the same ([evidence 19.3](evidence/19_visualization.ipynb)): without the owner head the model writes *sein-* nearly everywhere, with the right endings, and without the noun head the stems are right and most endings wrong. (One head of the decoder was missed there, too, but for something else: without it the verb comes too early, [19.4](evidence/19_visualization.ipynb).)
+# Without the owner head the stem is the default, *sein-*. The other head that is missed we call the **noun head**: from "the" and "its" it looks at the noun that follows. The two heads divide the work in the same way in 500 other sentences ([evidence 19.3](evidence/19_visualization.ipynb)).
 #
 # ## Four words from two heads
 #
-# If the owner head carries the stem and the noun head the ending, then we can order any possessive that we like. To turn heads to any word, we write the edit once for all:
-
-
-# %%
-def turned(head: int, rows: Tensor, columns: Tensor) -> Change:
-    """An edit of "...weights": in sentence b, word rows[b] of this head looks at columns[b].
-
-    rows: (B,); columns: (B, S), weights that sum to 1.
-    """
-
-    def change(weights):  # (B, h, T, S)
-        weights[torch.arange(len(rows)), head, rows] = columns
-        return weights
-
-    return change
-
-
-# %% [markdown]
-# Take a sentence with two possible owners, the cat and the dog, and two things, the ball and the bag. We turn the owner head to one of the owners, and the noun head to one of the things:
+# If the owner head carries the stem and the noun head the ending, we can order any possessive. Take a sentence with two owners, the cat and the dog, and two things, the ball and the bag. We turn each head to one of its two nouns:
 
 # %% tags=["active-ipynb"]
+# NOUN_HEAD, NOUN_WEIGHTS = 0, "encoder.1.self_attention.weights"
 # sentence = "The cat that hid the bag near the dog lost its ball."
 # pieces = [tokenizer.decode([i]).strip() for i in tokenizer.encode(sentence)]
-# rows = torch.tensor([pieces.index("its")])
-# only = torch.eye(len(pieces) + 1)  # row i: all weight on token i; + 1: the end mark
+# its = pieces.index("its")
+# print("untouched:", *translate(model, tokenizer, [sentence]))
 # for owner in ("cat", "dog"):
 #     for thing in ("ball", "bag"):
-#         at_owner, at_thing = only[[pieces.index(owner)]], only[[pieces.index(thing)]]
 #         changes = {
-#             "encoder.0.self_attention.weights": turned(2, rows, at_owner),
-#             "encoder.1.self_attention.weights": turned(0, rows, at_thing),
+#             OWNER_WEIGHTS: only_at(OWNER_HEAD, its, pieces.index(owner)),
+#             NOUN_WEIGHTS: only_at(NOUN_HEAD, its, pieces.index(thing)),
 #         }
 #         with edit(model, changes):
 #             print(f"{owner}, {thing}:", *translate(model, tokenizer, [sentence]))
 
 # %% [markdown]
-# Nothing changes but the word before *Ball*: two switches, and all four words, *ihren*, *ihre*, *seinen*, *seine*. (A ball stays masculine, so *ihre Ball* and *seine Ball* are wrong, and wrong on purpose.)
+# Nothing changes but the word before *Ball*: two switches, and all four words, *ihren*, *ihre*, *seinen*, *seine*. A ball stays masculine, so *ihre Ball* and *seine Ball* are wrong, and wrong on purpose.
 #
-# A sentence picked by hand proves little. So each head was turned in 500 new sentences: the German follows the owner head in 82% of them and the noun head in 94%, and any other head of the encoder in at most 6% ([evidence 19.5](evidence/19_visualization.ipynb)).
+# ## What has the owner head learned?
+#
+# Why does a house score so high, and a hat so low? And does the head bring the gender of any noun? The grammar that wrote the training sentences noted what each "its" stands for. So we can tell *owners*, nouns that own something there, from others. For the second question we put each feminine noun in the place of the cat, and turn "its" to this noun:
+
+# %% tags=["active-ipynb"]
+# from transformer.corpora import read_bundled
+# from transformer.models.gold import owner_counts
+#
+# owns = owner_counts(read_bundled("train"))  # {noun: how often "its" stands for it}
+# print({noun: owns[noun] for noun in ("hat", "garden", "house", "orchestra")})
+#
+# feminine = one_token_nouns(tokenizer, "f")
+# lost = [f"In the house the {noun} lost its ball." for noun in feminine]
+# with edit(model, {OWNER_WEIGHTS: at_the_cat}):  # the noun is where the cat was
+#     follows = ["ihren" in text for text in translate(model, tokenizer, lost)]
+#
+# for name, owner in (("owners", True), ("others", False)):
+#     high = [x > 0 for noun, x in zip(nouns, lead) if (owns[noun] > 0) == owner]
+#     bring = [yes for noun, yes in zip(feminine, follows) if (owns[noun] > 0) == owner]
+#     print(f"{name}: {sum(high)} of {len(high)} score higher than the cat;", end=" ")
+#     print(f"{sum(bring)} of {len(bring)} feminine nouns bring ihren")
+# print("not:", *[noun for noun, yes in zip(feminine, follows) if not yes])
+
+# %% [markdown]
+# Most owners score higher than the cat, and most other nouns do not. So the head seems to prefer likely owners, such as the house, which owns something in six sentences. We did not train a model without them.
+#
+# And every feminine owner brings *ihren*. The eleven nouns that fail are never what an "its" stands for: a sister's ball is *her* ball, and lamps own nothing. For them the default is written. When the owner head is turned to another noun in 500 new sentences, the German follows in 82%, and nearly all that fail have such a noun ([evidence 19.6](evidence/19_visualization.ipynb)).
 
 # %% [markdown] tags=["question-32"]
-# What does the vector of "its" hold, then? A **probe** is a small classifier that reads one property off a vector. Below the first layer it can only guess the owner's gender, and above it is nearly always right ([evidence 19.7](evidence/19_visualization.ipynb)). But a probe only tells you what is *there*. Whether the model *uses* it, an edit must tell.
+# Do such nouns lack their gender? A **probe** is a small classifier that reads one property off a vector. It reads the gender of such nouns, too ([evidence 19.7](evidence/19_visualization.ipynb)). So the gender is *there*, and still the German does not follow. A probe tells you what a vector holds, and an edit tells you what the model uses.
 
 # %% [markdown] tags=["question-17"]
 # ## What does the decoder take from the encoder?
 #
-# Now the vector of "its" holds all that is needed. How does the German word learn of it? By **cross-attention**: at each step a query, made of what has been written, meets keys and values that are made of the encoder's vectors.
+# After the encoder, the vector of "its" holds both halves. They reach the German word by **cross-attention**: at each step a query, made of what has been written, meets keys and values made of the encoder's vectors. This is the decoder's second layer, in the garden's sentence:
 
 # %% tags=["active-ipynb"]
 # views.crossing(maps[0], layer=1, head=3, word="ihren")
 
 # %% [markdown]
-# *Above, one head of the decoder's second layer: nearly every German word looks at the English word that it translates. Below, the four heads of that layer at the moment when they write "ihren": each of them looks at "its".*
+# *Above, each row is named by the German word that is about to be written, and nearly every one looks at the word that it translates; below, all four heads look at "its" when "ihren" is due.*
 #
-# Yet when we silenced any of these four heads, nothing happened. Are they not used? Ask in another way. Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run it again as it is, on its way to *seinen*, and paste the kept numbers in. If the word changes, these numbers carried the owner. This is **activation patching**.
-
-
-# %%
-def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
-    """An edit of "...heads": in row rows[b] these heads put out what they do in donor.
-
-    rows: (B,), one for each sentence; donor: (B, h, T, d_v), what another run put out.
-    """
-
-    def change(outputs):  # (B, h, T, d_v)
-        sentences = torch.arange(len(rows))
-        for head in heads:
-            outputs[sentences, head, rows] = donor[sentences, head, rows]
-        return outputs
-
-    return change
-
-
-# %% [markdown]
-# We paste each head alone, then more and more of them, and see by how much the score of *ihren* exceeds that of *seinen*. Below zero the model writes *seinen*. What do you expect of one head alone?
+# Yet when we silenced one of these four heads, nothing happened. Are they not used? Run the model on the house's sentence with the owner head turned to the cat, so that it will write *ihren*, and keep what the four heads put out at this step. Then run the model untouched, on its way to *seinen*, and paste the kept numbers in. The first run differs from the second in one row of the owner head. So if the word changes, the pasted numbers carried the owner. This is **activation patching**.
+#
+# We paste each head alone, then more and more of them. What do you expect of one?
 
 # %% tags=["active-ipynb"]
-# IHREN, SEINEN = (tokenizer.encode(f"Katze {word}")[-1] for word in ("ihren", "seinen"))
+# def pasted(heads, donor):
+#     """An edit of outputs: at the last word these heads put out what they do in donor."""
+#
+#     def change(outputs):  # (B, h, T, d_v)
+#         outputs[:, heads, -1] = donor[:, heads, -1]
+#         return outputs
+#
+#     return change
+#
+#
 # begun = "Im Haus verlor die Katze"
 # name = "decoder.1.cross_attention.heads"
-# with edit(model, {"encoder.0.self_attention.weights": at_the_cat}):
-#     with cache(model, name) as seen:
-#         logits(house, begun)
+# with edit(model, {OWNER_WEIGHTS: at_the_cat}), cache(model, name) as seen:
+#     logits(house, begun)
 #
-# last = torch.tensor([-1])  # the row that writes the next word
+# choices = {"nothing": [], "1st head": [0], "2nd head": [1], "3rd head": [2]}
+# choices |= {"4th head": [3], "1st + 2nd": [0, 1], "1st + 2nd + 3rd": [0, 1, 2]}
+# choices |= {"all four": [0, 1, 2, 3]}
 # leads = {}
-# for heads in ([], [0], [1], [2], [3], [0, 1], [0, 1, 2], [0, 1, 2, 3]):
-#     with edit(model, {name: paste(heads, last, seen[name])}):
-#         scores = logits(house, begun)
-#     leads[tuple(heads)] = (scores[IHREN] - scores[SEINEN]).item()
-# views.pasted(leads, "ihren", "seinen")
+# for choice, heads in choices.items():
+#     with edit(model, {name: pasted(heads, seen[name])}):
+#         leads[choice] = lead_of("ihren", "seinen", house, begun)
+# with edit(model, {name: silent([0, 1, 2, 3])}):
+#     print("all four silent:", next_word(house, begun))
+# views.leads(leads, "ihren", "seinen", start=leads["nothing"])
 
 # %% [markdown]
-# *Each bar is a choice of heads to paste: any head alone moves the scores towards "ihren" by about the same step and leaves the word as it was, and together the steps go all the way.*
+# *Each bar begins where the untouched model is (dotted line): any head alone moves the lead by about three and leaves the word as it was, two come close to zero, and three turn the word.*
 #
-# No head is special. All four carry the owner, and like votes they add up. Now you see why silencing told us nothing here. **Silence one head, and the other three still say it.** In 500 sentences it was the same: one head alone changed at most three words in a hundred, and all four changed as many as turning the owner head does ([evidence 19.8](evidence/19_visualization.ipynb)).
+# All four carry the owner, and like votes they add up. Now you see why silencing told us nothing. **Silence one head, and the other three still say it.** Silence all four, and too much is lost: the model writes a comma, and no possessive at all. In 500 sentences, too, pasting one head changes hardly a word, and pasting all four changes as many as turning the owner head ([evidence 19.8](evidence/19_visualization.ipynb)).
 #
-# Here is a check of what was said so far:
-
-# %% tags=["active-ipynb"]
-# assert not right[lead > 0].any()  # the noun scored higher: always wrong
-# missed = {place: word for place, word in written.items() if word != "ihre"}
-# assert missed == {
-#     ("encoder.0.self_attention.heads", 2): "seine",
-#     ("encoder.1.self_attention.heads", 0): "ihren",
-# }
-# assert max(lead for heads, lead in leads.items() if len(heads) == 1) < 0
-# assert leads[0, 1, 2, 3] > 0
-# print("all as said")
-
-# %% [markdown]
 # ## The circuit of one word
 #
 # Parts that do one job together are called a **circuit**. Here is ours:
@@ -328,39 +361,35 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # views.circuit_diagram()
 
 # %% [markdown]
-# *Follow the arrows: in the encoder the owner head brings the cat's gender to "its", and the noun head the ball's; four heads of the cross-attention look at "its" when the decoder puts the word together. (Pasting showed that they carry the owner; for the ending, and for the feed-forward networks, which are not drawn, we did not test it.)*
+# *Beside the garden the owner head brings the cat's gender to "its"; beside the house its arrow begins at the house (red), and the stem is the default; in both, the noun head brings the ball's gender, and the cross-attention fetches both halves from "its".*
 #
-# And the house? There the owner head's arrow begins at the house, because the house is scored higher than the cat. All other parts do their work as always, and write *seinen*. Nobody built these parts. In training there were pairs of sentences and a loss.
+# This answers our first question. The house is scored higher than the cat, so too little that is feminine reaches "its". All other parts do their work as always, and write *seinen*. We did not test the feed-forward networks, so they are not drawn. Nobody built this circuit. Training did, from pairs of sentences and a loss.
 #
 # ## What do the paper's pictures show?
 #
-# Figures 3 to 5 list the words twice and draw a line from each word to what it looks at. Here are our two heads, drawn in the same way:
+# Figures 3 to 5 list the words twice and draw a line from each word to what it looks at. In Figure 3 several heads lead from *making* to *more difficult*, far behind it. In Figure 4 two heads lead from *its* to *Law* and to *application*: to an owner and to what it owns. In Figure 5 all words look. Here are our own two heads:
 
 # %% tags=["active-ipynb"]
 # both = sentence, *translate(model, tokenizer, [sentence])
 # views.as_in_the_paper(*attention_maps(model, tokenizer, [both]))
 
 # %% [markdown]
-# *Words that look are on the left, words looked at on the right, and darker lines are larger weights: our two heads lead from "its" to the owner and to the thing, and the noun head leads each article to its noun.*
+# *Lines lead from a word to what it looks at, darker ones for larger weights: left, our two heads lead from "its" to the owner and to the thing; right, the noun head leads each article and "its" to the noun that follows (green), and other words elsewhere (grey).*
 #
-# In the paper's Figure 4 two heads lead from *its* to *Law* and to *application*: to an owner and to what it owns, as ours do. The authors write that these heads are "apparently involved" in finding what *its* stands for. They chose the word well, because they had only looked.
+# The left picture is like the paper's Figure 4. Its authors write that the two heads are "apparently involved" in finding what *its* stands for. They chose the word well, because they had only looked.
 
 # %% [markdown] tags=["question-08"]
-# Of Figure 5 they say that heads "clearly learned to perform different tasks". Is each head then like a filter of a convolution, with something of its own to find? In our encoder two heads of eight are. For the other six we found no task that only one of them does ([evidence 19.11](evidence/19_visualization.ipynb)).
+# Of Figure 5 they say that heads "clearly learned to perform different tasks". Does each head have a task of its own, like a filter of a convolution? In our encoder the owner head and the noun head do. For the other six we found no task that only one of them does ([evidence 19.11](evidence/19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Where to go on
 #
-# What we did is a field, **mechanistic interpretability**.
-#
-# - *Does attention explain anything?* Jain and Wallace (2019) found that quite different weights can lead to the same output. Wiegreffe and Pinter (2019) answered that one has to test it case by case.
-# - *Does it work in a large model?* Wang et al. (2023) traced how GPT-2 decides which of two names comes next. There, too, some heads stand in for others that are silenced.
-# - *What would each layer write?* The **logit lens** (nostalgebraist, 2020) reads a word off every layer: `logit_lens(model, tokenizer, source, target)`.
+# The field of such experiments is **mechanistic interpretability**. [Wang et al. (2023)](https://arxiv.org/abs/2211.00593) traced how GPT-2 decides which of two names comes next. There, too, some heads stand in for others that are silenced.
 #
 # ## What to keep
 #
 # - Where a head looks is a suspicion; only what happens when you change the head tells you what it does.
-# - A head of the first layer knows words and places and nothing else, so "its" can fall for a noun that merely scores high.
+# - A head of the first layer knows only words and places, so "its" can fall for a noun that merely scores high. When no feminine owner gets through, the model writes its default.
 # - Silencing a part tells you whether it is missed, and not what it says: parts that say the same thing cover for one another. Pasting from one run into another shows what they carry.
 #
 # ## Exercises
@@ -372,7 +401,7 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # Only differences count. Beside the garden it is $1/(1 + e^{-0.4}) = 1/1.67 = 0.60$, and beside the house $1/(1 + e^{3.5}) = 1/34 = 0.03$. In the first picture the cat has only 0.51, because the ball takes 0.14.
 # </details>
 #
-# **2. In code.** Does the ball help the wrong nouns, the crosses in our picture of nouns? Take its weight away: write an edit after which one word no longer looks at one other word, in one head. The rest of its row must sum to 1 again.
+# **2. In code.** Is the ball to blame for the crosses in our picture of nouns? Write an edit after which one word no longer looks at one other word, in one head. The rest of the row must sum to 1 again.
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.visualization import check_looks_away
@@ -386,18 +415,15 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 # check_looks_away(looks_away)
 #
 #
-# def without_the_ball():
-#     """How many nouns come right where the cat is scored higher, before and after."""
-#
-#     def change(weights):
-#         return looks_away(weights, 2, ITS, BALL)
-#
-#     with edit(model, {"encoder.0.self_attention.weights": change}):
-#         now = its_right()
-#     print(right[lead < 0].sum().item(), now[lead < 0].sum().item(), (lead < 0).sum())
+# def without_the_ball(weights):
+#     return looks_away(weights, OWNER_HEAD, ITS, BALL)
 #
 #
-# # When it is right, call without_the_ball().
+# cat_higher = lead < 0
+# print(f"{right[cat_higher].sum()} of {cat_higher.sum()} right, with the ball")
+# # When your edit is right, count them without the ball:
+# # with edit(model, {OWNER_WEIGHTS: without_the_ball}):
+# #     print(its_right()[cat_higher].sum().item())
 
 # %% [markdown]
 # <details><summary>Solution</summary>
@@ -410,14 +436,32 @@ def paste(heads: list[int], rows: Tensor, donor: Tensor) -> Change:
 #     return weights
 # ```
 #
-# It does. Of the 79 sentences in which the cat is scored higher, 59 were right, and without the ball 72 are. The seven that are left are all close to zero.
+# Mostly. Of the 79 sentences in which the cat is scored higher, 59 were right, and without the ball 72 are.
 # </details>
 #
-# **3. To think about.** How would you find out what the paper's two heads for *its* decide, and what might fool you?
+# **3. In code: paste the other half.** Our circuit says that the same four heads also fetch the ending. Test it. The sentences `bag` (*ihre*) and `garden` (a ball, *ihren*) are a minimal pair. Paste what the heads put out for the bag into the run for the ball, each head alone and all four. Then try the decoder's first layer.
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# begun = "Im Garten verlor die Katze"
+# for layer in (0, 1):
+#     name = f"decoder.{layer}.cross_attention.heads"
+#     with cache(model, name) as seen:
+#         logits(bag, begun)
+#     for heads in ([], [0], [1], [2], [3], [0, 1, 2, 3]):
+#         with edit(model, {name: pasted(heads, seen[name])}):
+#             print(layer, heads, round(lead_of("ihre", "ihren", garden, begun), 1))
+# ```
+#
+# In the second layer all four heads together turn the word: the lead of *ihre* goes from -8.9 to 7.8. The votes are unequal: the third head alone brings 4.6, and the first next to nothing. In the first layer nothing moves. So the ending goes the same way as the stem.
+# </details>
+#
+# **4. To think about.** How would you find out what the paper's two heads for *its* decide? What might fool you?
 #
 # <details><summary>Answer</summary>
 #
-# Find a minimal pair whose translations differ because "its" has another owner. Turn the head to the other owner, and see whether the word follows; turn other heads, and see that it does not. Silencing might fool you twice. If nothing breaks, other heads may say the same. If something breaks, read what is written instead: it may be something else that broke. And one pair is not enough.
+# Take sentences in which another owner asks for another word. Turn one head to that owner, and see whether the word follows; turn other heads, and see that it does not. Turn the head to a full stop, too, to see the default. Silencing might fool you: if nothing breaks, other heads may say the same.
 # </details>
 #
 # **Next.** [Chapter 20](20_speed.ipynb) asks how fast all this can be.

@@ -20,10 +20,11 @@ from transformer.corpora.tokenizer import WORD
 from transformer.experiments.grammar import grammar
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold, head_scores
+from transformer.models.edits import paste, turned
 from transformer.models.maps import KINDS, all_maps, attention_name
 from transformer.models.pretrained import load
 from transformer.models.recording import cache, edit
-from transformer.visualization import paste, silent, turned
+from transformer.visualization import silent
 
 SEED, SENTENCES = 19, 500
 

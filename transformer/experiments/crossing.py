@@ -20,11 +20,11 @@ from transformer.corpora import read_bundled
 from transformer.experiments.circuit import SEED, SENTENCES, Turned, draw, scored
 from transformer.experiments.runner import Job, run_command, run_jobs
 from transformer.models import gold
+from transformer.models.edits import paste
 from transformer.models.maps import attention_name
 from transformer.models.pretrained import load
 from transformer.models.probing import labelled, linear_probe
 from transformer.models.recording import cache, edit
-from transformer.visualization import paste
 
 TURNED = {"owner": (0, 2), "owned": (1, 0)}  # layer and head of the encoder, from 0
 

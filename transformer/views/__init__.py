@@ -23,7 +23,7 @@ HOMES = {
         "as_in_the_paper",
         "circuit_diagram",
         "crossing",
-        "pasted",
+        "leads",
         "rivals",
         "silenced",
     ],

@@ -20,7 +20,7 @@ from transformer.views.style import (
 
 BLUE = IDEAS["attention"]
 STEM, ENDING = DARK["attention"], DARK["embedding"]
-OWN = {"owner head": STEM, "noun head": ENDING}  # the heads' own colours
+OWN = {"owner head": STEM, "noun head": ENDING, "noun head, other words": GREY}
 
 
 def rivals(nouns, lead, right, named=(), rival="the cat"):
@@ -62,10 +62,17 @@ def pile(ax, nouns, named, step=0.36):
     columns: dict[int, list] = {}
     for noun, (difference, right) in nouns.items():
         missed = difference < 0 and not right
-        columns.setdefault(floor(difference / step), []).append((missed, right, noun))
+        columns.setdefault(floor(difference / step), []).append(
+            (
+                missed,
+                noun in named,
+                right,
+                noun,
+            )  # a name's line starts above its column
+        )
     for column, dots in columns.items():
         x = (column + 0.5) * step
-        for y, (missed, right, noun) in enumerate(sorted(dots), 1):
+        for y, (missed, _, right, noun) in enumerate(sorted(dots), 1):
             mark = {"marker": "X" if missed else "o", "ms": 6.2 if missed else 5.4}
             ax.plot(x, y, color=BLUE if right else WARNING, mew=0, **mark)
             if noun in named:
@@ -78,9 +85,7 @@ def point_at(ax, noun, spot, far):
     x, y = spot
     ax.plot(x, y, "o", mfc="none", mec=INK, ms=6.8, mew=1.2)
     line = {"arrowstyle": "-", "color": INK, "lw": 0.8, "shrinkB": 3.5}
-    place = (
-        (x, y + 3) if far else (x + (1.6 if x > 0 else -2.2), y + (4 if x > 0 else 11))
-    )
+    place = (x, y + 3) if far else (x + (1.6 if x > 0 else -2.2), y + 4)
     ax.annotate(noun, spot, place, arrowprops=line, size=9.5, ha="center")
 
 
@@ -139,20 +144,23 @@ def colour_of_change(word, untouched):
     return STEM if ending == stem_and_ending(untouched)[1] else ENDING
 
 
-def pasted(leads, above, below):
-    """Bars of how far one word's score leads another's: {heads that were pasted: lead}.
+def leads(values, above, below, start=0.0):
+    """Bars of how far one word's score leads another's: {what was done: lead}.
 
-    above, below: the words that are written where the lead is above and below zero.
+    above, below: the words that are written where the lead is above and below zero;
+    start: the lead from which the bars grow.
     """
-    figure, axes = panels(7.6, 0.34 * len(leads) + 0.9)
-    ax, values = axes[0, 0], list(leads.values())
-    names = [
-        " + ".join(map(ordinal, heads)) + " head" * (len(heads) == 1) or "nothing"
-        for heads in leads
-    ]
-    colours = [BLUE if lead > 0 else WARNING for lead in values]
-    ax.barh(range(len(names)), values, color=colours, height=0.6)
-    ax.axvline(0, color=GREY, lw=0.9)
+    figure, axes = panels(7.6, 0.34 * len(values) + 0.9)
+    ax, names, numbers = axes[0, 0], list(values), list(values.values())
+    colours = [BLUE if lead > 0 else WARNING for lead in numbers]
+    for y, (lead, colour) in enumerate(zip(numbers, colours)):
+        ax.barh(y, lead - start, left=start, color=colour, height=0.6)
+        if lead == start:
+            ax.plot(start, y, "o", color=colour, ms=6)
+    if start:
+        ax.axvline(start, color=GREY, lw=0.9, ls=":", zorder=0)
+    ax.axvline(0, color=GREY, lw=0.9, zorder=3)
+    ax.set_xlim(min(0.0, start, *numbers) - 0.4)
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0, labelsize=10)
@@ -166,7 +174,7 @@ def pasted(leads, above, below):
         ax.annotate(f"writes {word}", (0, 1), at, xycoords=("data", "axes fraction"),
                     textcoords="offset points", ha=align, color=colour, **look)  # fmt: skip
     figure.alternative = f"Score of {above} minus score of {below}. " + "; ".join(
-        f"{name}: {lead:.1f}".replace("-", "−") for name, lead in zip(names, values)
+        f"{name}: {lead:.1f}".replace("-", "−") for name, lead in values.items()
     )
     return figure
 
@@ -176,18 +184,22 @@ def crossing(maps, layer, head, word):
 
     layer, head: from 0.
     """
-    rows, columns = maps.target[:-1], maps.source[:-1]
-    tables = maps.cross[layer, :, :-1, :-1]
+    rows, columns = maps.target[:-1], [*maps.source[:-1], "end"]
+    tables = maps.cross[layer, :, :-1]
     place = rows.index(word)
-    heads = [f"{ordinal(i)} head, {word}" for i in range(len(tables))]
+    heads = [f"{ordinal(i)} head" for i in range(len(tables))]
     high = len(rows), len(heads)
-    figure, axes = panels(7.0, 0.34 * sum(high) + 1.1, 2, height_ratios=high)
+    figure, axes = panels(7.2, 0.34 * sum(high) + 1.7, 2, height_ratios=high)
     for ax, table, names in zip(
         axes[:, 0], (tables[head], tables[:, place]), (rows, heads)
     ):
         shown = weights_table(ax, table, names, columns, numbers=ax is axes[1, 0])
         ax.set_aspect("auto")
     axes[1, 0].tick_params(labeltop=False)
+    axes[0, 0].set_title(
+        f"the {ordinal(head)} head, at each German word that is written"
+    )
+    axes[1, 0].set_title(f"each head of this layer, when “{word}” is written")
     weights_bar(figure, axes[:, 0], shown)
     looks = [
         f"{name} at {columns[int(row.argmax())]}"
@@ -208,21 +220,24 @@ def as_in_the_paper(its, owner=(0, 2), noun=(1, 0)):
     """
     owner, noun = its.encoder[owner][:-1], its.encoder[noun][:-1]
     two = {"owner head": owner, "noun head": noun}
-    two = {name: row("its", its.source, table) for name, table in two.items()}
-    words = its.source[:-1], its.source
+    two = {name: rows(("its",), its.source, table) for name, table in two.items()}
+    words = its.source[:-1], [*its.source[:-1], "end"]
+    known = rows(("The", "the", "its"), its.source, noun)
+    one = {"noun head": known, "noun head, other words": noun - known}
     return two_columns(
         {
             "like Figure 4:\nfrom “its”, two heads": (*words, two),
-            "like Figure 5:\nfrom all words, one head": (*words, {"noun head": noun}),
+            "like Figure 5:\nfrom all words, one head": (*words, one),
         }
     )
 
 
-def row(word, words, table):
-    """A table of weights in which only one word looks."""
-    place = words.index(word)
+def rows(looking, words, table):
+    """A table of weights in which only some words look."""
     kept = table * 0
-    kept[place] = table[place]
+    for place, word in enumerate(words[: len(table)]):
+        if word in looking:
+            kept[place] = table[place]
     return kept
 
 
@@ -233,26 +248,28 @@ def two_columns(looks):
     weights (T, S), in which rows of zeros draw nothing.
     """
     high = max(
-        len(words) for rows, columns, _ in looks.values() for words in (rows, columns)
+        len(words) for left, right, _ in looks.values() for words in (left, right)
     )
     figure, axes = panels(6.2, 0.25 * high + 1.4, 1, len(looks))
     said = []
-    for ax, (title, (rows, columns, heads)) in zip(axes[0], looks.items()):
+    for ax, (title, (looking, columns, heads)) in zip(axes[0], looks.items()):
         ax.set(xlim=(-1.15, 2.15), ylim=(high + 0.6, -1.2))
         ax.set_axis_off()
         ax.set_title(title, size=10.5)
         strong = {i for table in heads.values() for i, r in enumerate(table) if r.any()}
-        for x, words, align in ((-0.06, rows, "right"), (1.06, columns, "left")):
+        for x, words, align in ((-0.06, looking, "right"), (1.06, columns, "left")):
             for y, word in enumerate(words):
                 weight = "bold" if x < 0 and {y} == strong else "normal"
                 ax.text(x, y, word, ha=align, va="center", size=10, weight=weight)
         said += [f"{title}:"]
         for number, (name, table) in enumerate(heads.items()):
-            shift = 0.13 * (number - (len(heads) - 1) / 2)  # beside one another
-            lines(ax, table, OWN[name], shift)
+            meet = sum(int(table[i].any()) for table in heads.values() for i in strong)
+            shift = 0.13 * (number - (len(heads) - 1) / 2) * (meet > len(strong))
+            lines(ax, table, OWN[name], shift)  # beside one another, where both look
             for i in sorted(strong):
-                best = columns[int(table[i].argmax())]
-                said.append(f"{name}, {rows[i]} at {best};")
+                if table[i].any():
+                    best = columns[int(table[i].argmax())]
+                    said.append(f"{name}, {looking[i]} at {best};")
         legend(ax, heads, high)
     figure.alternative = " ".join(said).replace("\n", " ").removesuffix(";") + "."
     return figure
@@ -276,34 +293,49 @@ def legend(ax, heads, y):
 
 # The circuit
 
-PLACES = {"cat": 1.2, "lost": 3.6, "its": 6.0, "ball": 8.4}
-LEFT, RIGHT = 1.2, 8.4
+PLACES = {"": 0.9, "cat": 3.0, "its": 6.0, "ball": 8.4}  # the first noun differs
+DOWN = 7.1  # from one sentence to the other
 
 
 def circuit_diagram():
-    """Which heads carry what from two English nouns to a German possessive."""
-    figure, ax = canvas((-0.4, 15.6), (-0.7, 6.6), 0.5)
-    for word, x in PLACES.items():
-        lane(ax, (x, 0.55), (x, 5.0), 3.2 if word == "its" else 1.6)
-        box(ax, (x - 0.7, -0.1), (1.4, 0.6), word)
-    for y, text in ((1.0, "1st layer"), (3.0, "2nd layer")):
-        ax.text(-0.35, y + 0.75, text, color=GREY, size=9.5, rotation=90, va="center")
-        ax.plot([0, 9.4], [y - 0.2, y - 0.2], color=LIGHT, lw=0.8, zorder=0)
-    carried(ax, (LEFT, 1.15), (6.0, 2.05), "owner head", "whose? the cat’s: ihr", STEM)
-    carried(
-        ax, (RIGHT, 3.15), (6.0, 4.05), "noun head", "of what? the ball: -en", ENDING
-    )
-    across(ax)
-    ax.text(4.8, 6.35, "encoder", ha="center", weight="bold")
-    ax.text(13.2, 6.35, "decoder", ha="center", weight="bold")
+    """Which heads carry what from English nouns to a German possessive, in two sentences."""
+    figure, ax = canvas((-0.4, 15.6), (-0.7 - DOWN, 6.9), 0.44)
+    half(ax, 0, "garden", "Im Garten verlor die Katze ...")
+    carried(ax, (3.0, 1.15), (6.0, 2.05), "owner head", "the cat’s: ihr-", STEM)
+    half(ax, -DOWN, "house", "Im Haus verlor die Katze ...")
+    carried(ax, (0.9, 1.15 - DOWN), (6.0, 2.05 - DOWN), "owner head",
+            "the house: no sign of ihr-", WARNING)  # fmt: skip
+    for y, stem, colour in ((0, "ihr", STEM), (-DOWN, "sein", WARNING)):
+        carried(
+            ax, (8.4, 3.15 + y), (6.0, 4.05 + y), "noun head", "the ball: -en", ENDING
+        )
+        look = {"size": 17, "weight": "bold"}
+        ax.text(13.28, 5.5 + y, stem, ha="right", color=colour, **look)
+        ax.text(13.28, 5.5 + y, "en", ha="left", color=ENDING, **look)
+    ax.text(4.6, 6.55, "encoder", ha="center", weight="bold")
+    ax.text(13.2, 6.55, "decoder", ha="center", weight="bold")
     figure.alternative = (
-        "In the encoder's first layer the owner head carries from cat to its that the "
-        "owner is feminine, which decides the stem ihr. In the second layer the noun "
-        "head carries from ball to its that what is owned is masculine, which decides "
-        "the ending -en. The four heads of the decoder's second cross-attention bring "
-        "both from its, and the decoder writes ihren."
+        "Two sentences. Beside the garden the owner head of the encoder's first layer "
+        "carries from cat to its that the owner is feminine, which decides the stem ihr. "
+        "Beside the house the same head's arrow begins at the house, brings nothing that "
+        "says ihr, and the stem is sein. In both the noun head of the second layer "
+        "carries from ball to its that what is owned is masculine, which decides the "
+        "ending -en. The four heads of the decoder's second cross-attention bring both "
+        "from its, and the decoder writes ihren, and seinen."
     )
     return figure
+
+
+def half(ax, y, noun, begun):
+    """One sentence: the lanes of its words, and the way through the cross-attention."""
+    for word, x in PLACES.items():
+        lane(ax, (x, 0.55 + y), (x, 5.0 + y), 3.2 if word == "its" else 1.6)
+        box(ax, (x - 0.75, y - 0.1), (1.5, 0.6), word or noun)
+    for bottom, text in ((1.0, "1st layer"), (3.0, "2nd layer")):
+        ax.text(-0.35, bottom + 0.75 + y, text, color=GREY, size=9.5, rotation=90,
+                va="center")  # fmt: skip
+        ax.plot([0, 9.4], [bottom - 0.2 + y] * 2, color=LIGHT, lw=0.8, zorder=0)
+    across(ax, y, begun)
 
 
 def carried(ax, start, end, name, what, colour):
@@ -324,18 +356,18 @@ def carried(ax, start, end, name, what, colour):
     x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     letters = {"ha": "center", "color": colour, "zorder": 9}
     back = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}
-    high, low = (0.62, -0.55) if start[0] < end[0] else (1.1, 0.68)
+    high, low = (0.72, -0.62) if start[0] < end[0] else (1.15, 0.68)
     ax.text(x, y + high, name, weight="bold", size=10.5, bbox=back, **letters)
     ax.text(x, y + low, what, size=9, bbox=back, **letters)
 
 
-def across(ax):
+def across(ax, y, begun):
     """From "its" through the cross-attention to the word that the decoder writes."""
-    lane(ax, (13.2, 0.55), (13.2, 5.0), 3.2)
-    box(ax, (11.3, -0.1), (3.8, 0.6), "Die Katze verlor ...")
+    lane(ax, (13.2, 0.55 + y), (13.2, 5.0 + y), 3.2)
+    box(ax, (10.9, y - 0.1), (4.6, 0.6), begun, size=9.5)
     box(
         ax,
-        (9.9, 2.95),
+        (9.9, 2.95 + y),
         (2.4, 1.4),
         "cross-attention:\nfour heads of\nthe 2nd layer",
         "attention",
@@ -345,9 +377,7 @@ def across(ax):
         [(6.0, 5.3), (6.0, 5.75), (11.1, 5.75), (11.1, 4.4)],
         [(12.35, 3.65), (13.0, 3.65)],
     ):
-        *before, last, end = points
+        *before, last, end = [(x, high + y) for x, high in points]
         ax.plot(*zip(*before, last), color=INK, lw=1.2, zorder=6)
         head = {"arrowstyle": "-|>,head_width=0.16,head_length=0.28", "color": INK}
         ax.annotate("", end, last, arrowprops={**head, "shrinkA": 0, "shrinkB": 0})
-    ax.text(13.28, 5.5, "ihr", ha="right", size=17, weight="bold", color=STEM)
-    ax.text(13.28, 5.5, "en", ha="left", size=17, weight="bold", color=ENDING)

@@ -42,7 +42,7 @@ class Turn:
 @contextmanager
 def turned_rows(model, tokenizer, source: str, start: dict):
     """Inside the block, all pieces of one word look at all pieces of another (`Turn.start`)."""
-    from transformer.visualization import turned
+    from transformer.models.edits import turned
 
     pieces = words_and_groups(tokenizer, source)[1]
     there = (pieces == start["column"]).float()
