@@ -149,6 +149,7 @@
 # for place, token in enumerate(tokens):
 #     with edit(model, {OWNER_WEIGHTS: only_at(OWNER_HEAD, ITS, place)}):
 #         leads[token] = lead_of("ihren", "seinen", house, begun)
+# assert [token for token, ahead in leads.items() if ahead > 0] == ["cat"]
 # views.leads(leads, "ihren", "seinen")
 
 # %% [markdown]
@@ -185,6 +186,7 @@
 #
 #
 # lead, right = scores[:, NOUN] - scores[:, CAT], its_right()
+# assert not right[lead > 0].any()  # where the noun is scored higher, none is right
 # views.rivals(nouns, lead, right, named=("garden", "house", "hat", "orchestra"))
 
 # %% [markdown]
