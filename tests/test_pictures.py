@@ -220,14 +220,17 @@ PICTURES = {
     "valley": lambda: views.valley(
         {"near": torch.tensor([[-10.0, 1], [0, 0]]), "far": torch.ones(3, 2) * 30}
     ),
-    "descents": lambda: views.descents(
-        {"straight": (EYE[:3, :2], False), "diagonal": (EYE[:3, :2], True)}
+    "downhill": lambda: views.downhill(
+        {("plain", "straight"): EYE[:3, :2], ("plain", "diagonal"): EYE[:3, :2]},
+        (50, 50),
+        (False, True),
     ),
-    "walkers": lambda: views.walkers({"stays": [10.0, 1], "falls": [10.0, 0.5]}),
+    "walkers": lambda: views.walkers(
+        {"plain": {"stays": [10.0, 1], "falls": [10.0, 0.5]}}
+    ),
     "schedules": lambda: views.schedules([1, 2, 3], {"the paper": [0.1, 0.2, 0.15]}),
-    "moves": lambda: views.moves([1, 2, 4], {"post-norm": [0.1, 0.2, 0.4]}),
     "starts": lambda: views.starts(
-        {"slow": torch.ones(2, 20), "not": EYE[0].repeat(2, 5)}, 2.3
+        {"slow": ([1.0] * 20, [[2.0, 1.0]]), "fast": ([0.1] * 20, [])}, 2.3
     ),
     "boldness": lambda: views.boldness([1.0] + [0.3] * 49, [1.0] + [0.2] * 49),
     "finishes": lambda: views.finishes(

@@ -98,9 +98,8 @@ HOMES = {
     "tokens": ["batch", "kept_apart", "padding", "pieces"],
     "optimizer": [
         "boldness",
-        "descents",
+        "downhill",
         "finishes",
-        "moves",
         "schedules",
         "starts",
         "valley",

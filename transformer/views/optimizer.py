@@ -43,70 +43,73 @@ def valley(paths, steep=50):
     return figure
 
 
-def descents(paths, steep=50):
-    """Paths (steps + 1, 2) of points, {name: (path, whether the valley is diagonal)}, each from
-    above, side by side."""
-    figure, axes = panels(7.8, 3.1, columns=len(paths), sharey=True)
-    x = torch.linspace(-11.5, 2.5, 141)
-    y = torch.linspace(-8.5, 5.5, 141)[:, None]
+def downhill(paths, steep=(50, 5000, 5000), turned=(False, False, True)):
+    """Paths (steps + 1, 2) of points, {(runner, valley): path}, from above: a row a valley, with
+    its steepness and whether it is turned by 45 degrees; a column a runner. Distances from the
+    bottom are means of the last ten points."""
+    runners = list(dict.fromkeys(runner for runner, _ in paths))
+    valleys = list(dict.fromkeys(valley for _, valley in paths))
+    heights = [1 if diagonal else 0.36 for _, diagonal in zip(valleys, turned)]
+    size = (7.8, 2.5 * sum(heights) + 0.5 * len(valleys))
+    look = {"height_ratios": heights}
+    figure, axes = panels(*size, len(valleys), len(runners), gridspec_kw=look)
+    x = torch.linspace(-11.5, 2.5, 281)
     said = []
-    for ax, (name, (path, diagonal)) in zip(axes[0], paths.items()):
+    for row, valley in enumerate(valleys):
+        diagonal = turned[row]
+        low, high = (-10, 2.5) if diagonal else (-ACROSS, ACROSS)
+        y = torch.linspace(low, high, 281)[:, None]
         along, across = ((x + y) / 2**0.5, (y - x) / 2**0.5) if diagonal else (x, y)
-        ground = height(along, across, steep).sqrt()
-        levels = [1.5, 3.5, 6.5, 11, 17, 24, 32, 41]
-        ax.contour(x, y[:, 0], ground, levels=levels, colors=LIGHT, linewidths=0.8)
-        ax.plot(*path.T, "o-", ms=2.6, lw=1, color=SERIES[1])
-        ax.plot(0, 0, "+", ms=11, mew=1.5, color=INK)
-        ax.plot(*path[0], "o", ms=6, mfc="white", mec=SERIES[1], mew=1.4)
-        ax.set(xlim=(-11.5, 2.5), ylim=(-8.5, 5.5), aspect="equal", xlabel="x")
-        ax.set(xticks=[-10, -5, 0], yticks=[-5, 0, 5])
-        ax.set_title(name, loc="left", size=10.5)
-        ends = f"ends {float(path[-1].norm()):.1f} from the bottom"
-        look = {"size": 9, "ha": "right", "va": "bottom", "color": INK}
-        look["bbox"] = {"fc": "white", "ec": "none", "pad": 1.5}
-        ax.text(2.2, -8.2, ends, **look)
-        said.append(f"{name}: {ends}.")
-    axes[0, 0].set_ylabel("y", rotation=0, va="center")
+        ground = height(along, across, steep[row]).sqrt()
+        for ax, runner in zip(axes[row], runners):
+            path = paths[runner, valley]
+            ax.contour(x, y[:, 0], ground, levels=9, colors=LIGHT, linewidths=0.8)
+            ax.plot(*path.T, "o-", ms=2.6, lw=1, color=SERIES[1])
+            ax.plot(0, 0, "+", ms=10, mew=1.5, color=INK)
+            ax.plot(*path[0], "o", ms=6, mfc="white", mec=SERIES[1], mew=1.4)
+            ax.set(xlim=(-11.5, 2.5), ylim=(low, high), aspect="equal")
+            ax.set(xticks=[], yticks=[])
+            ends = f"{runner}: {float(path[-10:].norm(dim=1).mean()):.2g} away"
+            ax.set_title(ends, loc="left", size=9.5, pad=3)
+            said.append(f"{valley}, {ends}.")
+        look = {"textcoords": "offset points", "weight": "bold", "size": 10.5}
+        axes[row, 0].annotate(valley, (0, 1), (0, 19), "axes fraction", **look)
     figure.alternative = f"Valleys from above, with a path in each. {' '.join(said)}"
     return figure
 
 
-def walkers(curves):
-    """The mean distance of walkers from the bottom after each step, {rates: distances}."""
-    steps = range(len(next(iter(curves.values()))))
-    figure, axes = panels(6.4, 3.5)
-    labels = ("step", "mean distance from the bottom")
-    plotting.lines(steps, curves, *labels, log="y", ax=axes[0, 0])
-    ends = " ".join(
-        f"{name}: {float(curve[-1]):.2f}." for name, curve in curves.items()
-    )
-    figure.alternative = f"Distances fall from 10, and end: {ends}"
+def walkers(crowds):
+    """The mean distance of walkers from the bottom after each step, a panel for each kind of step:
+    {kind: {rates: distances}}."""
+    figure, axes = panels(7.6, 3.2, columns=len(crowds), sharey=True)
+    said = []
+    for ax, (kind, curves) in zip(axes[0], crowds.items()):
+        steps = range(1, len(next(iter(curves.values()))) + 1)
+        plotting.lines(steps, curves, "step", log="y", ax=ax)
+        ax.set_title(kind, loc="left")
+        for name, curve in curves.items():
+            said.append(f"{kind}, {name}: {float(curve[-1]):.2f}.")
+    axes[0, 0].set_ylabel("mean distance from the bottom")
+    figure.alternative = f"Distances fall from 10, and end: {' '.join(said)}"
     return figure
 
 
 def schedules(steps, rates):
-    """Learning rates by update, {name: rates}."""
+    """Learning rates by update, {name: rates}, each named at its peak."""
     figure, axes = panels(6.4, 3.5)
-    ax = plotting.lines(steps, rates, "update", "learning rate", ax=axes[0, 0])
+    ax = axes[0, 0]
+    said = []
+    for (name, curve), colour, dash in zip(rates.items(), SERIES, ("--", "-")):
+        ax.plot(steps, curve, color=colour, ls=dash)
+        peak = max(curve)
+        look = {"size": 10, "color": colour, "va": "center"}
+        label = f"{name}: up to {peak:.4f}"
+        ax.text(steps[curve.index(peak)] + 0.02 * steps[-1], 1.02 * peak, label, **look)
+        said.append(f"{label}, then {curve[-1]:.4f}.")
+    ax.set(xlabel="update", ylabel="learning rate", ylim=(0, None))
+    ax.grid(axis="y")
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    said = " ".join(
-        f"{k}: up to {max(v):.4f}, then {v[-1]:.4f}." for k, v in rates.items()
-    )
-    figure.alternative = f"Rates by update. {said}"
-    return figure
-
-
-def moves(layers, curves):
-    """How far an output moves, by the number of layers, {wiring: parts of the output}."""
-    figure, axes = panels(5.6, 3.0)
-    ax = plotting.lines(layers, curves, "layers", "change of the output", ax=axes[0, 0])
-    ax.set_xscale("log")
-    ax.set(xticks=layers, ylim=(0, None))
-    ax.xaxis.set_major_formatter("{x:.0f}")
-    ax.minorticks_off()
-    ax.yaxis.set_major_formatter(lambda value, place: f"{value:.0%}")
-    said = " ".join(f"{k}: {v[0]:.0%} to {v[-1]:.0%}." for k, v in curves.items())
-    figure.alternative = f"Changes for {layers[0]} to {layers[-1]} layers. {said}"
+    figure.alternative = f"Rates by update. {' '.join(said)}"
     return figure
 
 
@@ -133,29 +136,32 @@ def boldness(model, noise):
 
 
 def starts(runs, level, every=10, across=2):
-    """Losses of trainings from several starts, {plan: losses of each start}: a line a start, the
-    means of `every` updates, two panels a row; level: the loss of guessing."""
+    """Losses of trainings from several starts, {plan: (losses, curves of other starts)}: a thick
+    line for the losses, as means of `every` updates, and a thin one for each other curve, which
+    already consists of such means; level: the loss of guessing."""
     rows = -(-len(runs) // across)
-    figure, axes = panels(7.2, 2.35 * rows, rows, across, sharex=True, sharey=True)
+    figure, axes = panels(7.2, 2.5 * rows, rows, across, sharex=True, sharey=True)
     said = []
-    for ax, (name, losses) in zip(axes.flat, runs.items()):
-        means = torch.as_tensor(losses).unflatten(1, (-1, every)).mean(dim=2)
-        updates = [every * (i + 1) for i in range(means.shape[1])]
-        for run in means.tolist():
+    for ax, (name, (losses, others)) in zip(axes.flat, runs.items()):
+        means = torch.as_tensor(losses).unflatten(0, (-1, every)).mean(dim=1).tolist()
+        updates = [every * (i + 1) for i in range(len(means))]
+        for run, width in [*((run, 0.6) for run in others), (means, 2.2)]:
             colour = SERIES[1] if run[-1] < LEARNED else WARNING
-            ax.plot(updates, run, lw=1.2, color=colour)
-        ax.axhline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
+            ax.plot(updates, run, lw=width, color=colour, alpha=0.5 if width < 1 else 1)
+        for at in (level, LEARNED):
+            ax.axhline(at, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
         ax.set(ylim=(0, 4.4))
         ax.set_title(name, loc="left")
-        ends = ", ".join(f"{end:.2f}" for end in means[:, -1].tolist())
-        said.append(f"{name}: {ends}.")
-    look = {"size": 9.5, "color": GREY, "ha": "right", "va": "bottom"}
+        count = sum(run[-1] < LEARNED for run in [*others, means])
+        said.append(f"{name}: {count} of {len(others) + 1}.")
+    look = {"size": 9, "color": GREY, "va": "bottom"}
     for ax in axes[:, 0]:
         ax.set_ylabel("loss, nats")
-        ax.text(ax.get_xlim()[1], level + 0.05, "guessing", **look)
+        ax.text(updates[-1], level + 0.05, "guessing", ha="right", **look)
+        ax.text(updates[0], LEARNED + 0.03, "learned: below 0.5", ha="left", **look)
     for ax in axes[-1]:
         ax.set_xlabel("update")
-    figure.alternative = f"Losses at the end, a line a start. {' '.join(said)}"
+    figure.alternative = f"Starts that learned the task. {' '.join(said)}"
     return figure
 
 
@@ -177,7 +183,10 @@ def finishes(runs, level, ringed=None):
         ax.text(level + 0.12, row, count, va="center", size=9.5, color=INK)
         said.append(f"{name}: {count}.")
     ax.axvline(level, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
-    ax.text(level, -0.75, "guessing", ha="center", va="bottom", size=9.5, color=GREY)
+    ax.axvline(LEARNED, color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=0)
+    look = {"ha": "center", "va": "bottom", "size": 9.5, "color": GREY}
+    ax.text(LEARNED, -0.75, "learned: below 0.5", **look)
+    ax.text(level, -0.75, "guessing", **look)
     ax.hlines(range(len(runs)), 0, level, color=LIGHT, lw=0.6, zorder=0)
     ax.set_yticks(range(len(runs)), list(runs))
     ax.tick_params(axis="y", length=0)
