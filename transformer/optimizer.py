@@ -32,6 +32,8 @@ from transformer.core.checks import check_from_one
 # %% tags=["active-ipynb"]
 # import math
 #
+# from torch.nn.utils import parameters_to_vector, vector_to_parameters
+#
 # from transformer import Transformer, TransformerConfig, views
 # from transformer.core.records import table
 #
@@ -64,7 +66,7 @@ from transformer.core.checks import check_from_one
 # %% [markdown]
 # *Each path has 40 steps: at rate 0.02 it is slow, at 0.039 it goes furthest and still does not arrive, and at 0.041, only a little more, it leaves the valley.*
 #
-# The steepest direction sets the limit, and every other direction pays for it. Among the millions of weights of a Transformer it would be a strange accident if one rate suited all. We want a rate for each weight.
+# The steepest direction sets the limit, and every other direction pays for it. A Transformer has millions of weights, and nothing makes them all equally steep. We want a rate for each weight.
 
 # %% [markdown]
 # ## Adam gives each weight its own rate
@@ -74,7 +76,7 @@ from transformer.core.checks import check_from_one
 # $$m \leftarrow \beta_1 m + (1-\beta_1)\, g, \qquad v \leftarrow \beta_2 v + (1-\beta_2)\, g^2, \qquad
 # \theta \leftarrow \theta - rate \cdot \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# A running mean remembers about $1/(1-\beta)$ values. With the paper's $\beta_1 = 0.9$ and $\beta_2 = 0.98$ these are ten for $m$ and fifty for $v$. Both means begin at zero, so at first they are too small: after $t$ equal gradients, $m$ is only $(1-\beta_1^t)\, g$. Dividing by this factor repairs it, and a hat marks the repaired mean: $\hat m = m / (1-\beta_1^t)$ and $\hat v = v / (1-\beta_2^t)$. The tiny $\epsilon$ keeps a weight whose gradients are all zero from dividing zero by zero.
+# In a running mean old values fade, and after about $1/(1-\beta)$ updates they are mostly gone: ten for $m$ and fifty for $v$, with the paper's $\beta_1 = 0.9$ and $\beta_2 = 0.98$. Both means begin at zero, so at first they are too small: after $t$ equal gradients, $m$ is only $(1-\beta_1^t)\, g$. Dividing by this factor repairs it, and a hat marks the repaired mean: $\hat m = m / (1-\beta_1^t)$ and $\hat v = v / (1-\beta_2^t)$. The tiny $\epsilon$ keeps a weight whose gradients are all zero from dividing zero by zero.
 #
 # Do the first update with a pencil, for a gradient of 4: $m = 0.1 \cdot 4 = 0.4$ and $\hat m = 0.4/0.1 = 4$. Likewise $v = 0.02 \cdot 16 = 0.32$ and $\hat v = 0.32/0.02 = 16$. The ratio is $4/\sqrt{16} = 1$, so the weight moves by the whole rate. Now do it for a gradient of 0.004. What changes?
 
@@ -95,7 +97,7 @@ def adam_update(p, gradient, m, v, step, rate, betas=(0.9, 0.98), epsilon=1e-9):
 
 
 def step_lengths(gradients, **settings) -> list:
-    """Adam's steps under these gradients, as parts of the rate; negative ones go up.
+    """Adam's steps under these gradients, as parts of the rate; negative steps make p larger.
 
     gradients: a number for each update, or a tensor; settings: betas and epsilon.
     """
@@ -123,82 +125,69 @@ def step_lengths(gradients, **settings) -> list:
 # %% [markdown]
 # Nothing changes. **The size of a gradient cancels, and what remains is whether gradients agree.** While they agree, the weight moves by the whole rate, however small they are. Where they take turns, the steps shrink to a twentieth of the rate.
 #
-# So Adam's rate is a length. The way down our valley is 10, and 40 steps of 0.3 make 12, so we give Adam a rate of 0.3. (For plain descent, too, we knew the valley.) Momentum is a part of Adam, so we try it alone as well, at 0.05, a good rate for it. Finally we turn the valley by 45 degrees, so that it runs along the diagonal. Will Adam do as well there?
+# Now let Adam race against plain descent, and against momentum alone. Each of the three runners has 40 steps. In each valley each tries the same 121 rates, and keeps the best: the rate with which its last ten steps are nearest to the bottom, on average. There are three valleys: ours, one that is a hundred times as steep across, and the steep one turned by 45 degrees, so that it runs along the diagonal. In which of them will Adam win?
 
 # %% tags=["active-ipynb"]
-# def momentum(rate, gradient, start):
-#     point, m = start, 0
-#     path = [point]
-#     for _ in range(40):
-#         m = 0.9 * m + 0.1 * gradient(point)
-#         point = point - rate * m
+# def walk(runner, point, gradient_of, rate):
+#     path, m, v = [point], 0, 0
+#     for step in range(1, 41):
+#         g = gradient_of(point)
+#         if runner == "plain descent":
+#             point = point - rate * g
+#         elif runner == "momentum":
+#             m = 0.9 * m + 0.1 * g
+#             point = point - rate * m
+#         else:
+#             point, m, v = adam_update(point, g, m, v, step, rate)
 #         path.append(point)
 #     return torch.stack(path)
 #
 #
-# def descend_by_adam(rates, gradient, start):
-#     point, m, v = start, 0, 0
-#     path = [point]
-#     for step, rate in enumerate(rates, 1):
-#         point, m, v = adam_update(point, gradient(point), m, v, step, rate)
-#         path.append(point)
-#     return torch.stack(path)
-#
-#
-# def diagonal_gradient(point):
-#     x, y = point
-#     along = (x + y) / 2  # the point is along * (1, 1) + across * (-1, 1)
-#     across = (y - x) / 2
-#     return torch.stack([along - 50 * across, along + 50 * across])
-#
-#
-# start = torch.tensor([-10.0, 1.0])
-# turned_start = (-10 * torch.tensor([1.0, 1.0]) + torch.tensor([-1.0, 1.0])) / 2**0.5
-# straight = descend_by_adam([0.3] * 40, gradient, start)
-# diagonal = descend_by_adam([0.3] * 40, diagonal_gradient, turned_start)
-# paths = {  # and whether the valley is turned
-#     "momentum alone": (momentum(0.05, gradient, start), False),
-#     "Adam": (straight, False),
-#     "Adam, valley turned": (diagonal, True),
-# }
-# views.descents(paths)
-
-# %% [markdown]
-# *After 40 steps momentum alone and Adam nearly reach the bottom (+) of the straight valley, and in the turned valley Adam is left behind.*
-#
-# The third path shows the limit of the idea. Adam has a rate for each *weight*, and not for each direction. In the turned valley both weights are equally steep. Adam ends further from the bottom than plain descent at 0.039. Which of the two valleys a Transformer resembles we have not measured.
-#
-# If momentum alone does so well, what is the division good for? Make the valley a hundred times as steep across. Momentum would now leave it, unless its rate is a hundred times smaller. We give it 0.007, close to the largest safe rate. Adam keeps its rate. And is torch's Adam, which the rest of the book uses, the same as ours?
-
-# %% tags=["active-ipynb"]
-# def steeper(point):
+# def steep_gradient(point):
 #     return gradient(point, steep=5000.0)
 #
 #
-# point = start.clone().requires_grad_()
-# optimizer = torch.optim.Adam([point], lr=0.3, betas=(0.9, 0.98), eps=1e-9)
-# for _ in range(40):
-#     point.grad = gradient(point.detach())
-#     optimizer.step()
-# ends = {
-#     "momentum, 100 times as steep": momentum(0.007, steeper, start)[-1],
-#     "Adam, 100 times as steep": descend_by_adam([0.3] * 40, steeper, start)[-1],
-#     "Adam": straight[-1],
-#     "torch's Adam": point.detach(),
+# def turned_gradient(point):
+#     """Turn the point into the straight valley, and the gradient there back."""
+#     x, y = point
+#     along, across = (x + y) / 2**0.5, (y - x) / 2**0.5
+#     g_along, g_across = steep_gradient(torch.stack([along, across]))
+#     return torch.stack([g_along - g_across, g_along + g_across]) / 2**0.5
+#
+#
+# start = torch.tensor([-10.0, 1.0])
+# turned_start = torch.tensor([-11.0, -9.0]) / 2**0.5  # (-10, 1), turned
+# valleys = {
+#     "our valley": (start, gradient),
+#     "100 times as steep": (start, steep_gradient),
+#     "100 times as steep, turned": (turned_start, turned_gradient),
 # }
-# for name, end in ends.items():
-#     print(f"{name:28} ends at x = {end[0]:7.4f}, y = {end[1]:7.4f}")
-# assert torch.allclose(point, straight[-1], atol=1e-4)
+# rates = torch.logspace(-5, 1, 121).tolist()  # 0.00001 to 10, 20 for each factor of 10
+#
+#
+# def distance(path):
+#     away = path[-10:].norm(dim=1).mean()  # the last ten points
+#     return away.nan_to_num(float("inf"))  # at high rates a runner leaves the valley
+#
+#
+# best = {
+#     (runner, valley): min((walk(runner, *place, rate) for rate in rates), key=distance)
+#     for runner in ("plain descent", "momentum", "Adam")
+#     for valley, place in valleys.items()
+# }
+# views.downhill(best)
 
 # %% [markdown]
-# Momentum has covered less than a quarter of the way. Adam does not notice the change: the steepness of a weight is a size, and the size cancels. Torch's Adam takes the same path.
+# *Each panel shows the 40 steps (dots) of a runner at its best rate, from the ring towards the bottom (+), and the distance that remains. Each row is a valley: in the second only Adam arrives, and in the third nobody does.*
 #
-# We give it the paper's settings. Their $\beta_2 = 0.98$ is smaller than torch's 0.999, so that $v$ forgets large old gradients sooner ([evidence 12.4](evidence/12_optimizer.ipynb)).
+# In our valley momentum is as good as Adam: across the valley its gradients take turns and cancel, and along the valley they add up. In the second valley the steepness again allows only tiny rates, and momentum is stuck near its start. Adam takes exactly the path that it took before. The steepness of a weight is a size, and the size cancels.
+#
+# The third valley shows the limit of the idea. Adam has a rate for each *weight*, and not for each direction. In the turned valley both weights are equally steep, and the division cannot tell the directions apart.
+#
+# Is torch's Adam, which the rest of the book uses, the same as ours? We give it the paper's $\beta_2 = 0.98$ instead of torch's 0.999. With 0.999, $v$ remembers a thousand updates, and after some large gradients a weight makes short steps for very long ([evidence 12.4](evidence/12_optimizer.ipynb)).
 
 # %%
-ADAM = dict(
-    lr=0.0, betas=(0.9, 0.98), eps=1e-9
-)  # Section 5.3; the training loop sets the rate
+ADAM = {"lr": 0.0, "betas": (0.9, 0.98), "eps": 1e-9}  # Section 5.3; lr is set later
 
 
 def adam(model: nn.Module) -> torch.optim.Optimizer:
@@ -212,84 +201,105 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
+# %% tags=["active-ipynb"]
+# point = start.clone().requires_grad_()
+# optimizer = torch.optim.Adam([point], **ADAM)
+# set_learning_rate(optimizer, 0.3)
+# for _ in range(40):
+#     point.grad = gradient(point.detach())
+#     optimizer.step()
+# torchs, ours = point.detach(), walk("Adam", start, gradient, rate=0.3)[-1]
+# print(f"torch's Adam ends at ({torchs[0]:.4f}, {torchs[1]:.4f})")
+# print(f"our Adam     ends at ({ours[0]:.4f}, {ours[1]:.4f})")
+# assert torch.allclose(torchs, ours, atol=1e-4)
+
 # %% [markdown]
 # ## Why must the rate fall?
 #
-# Near the bottom the gradients are small. Plain descent slows down there by itself, because its steps shrink with the gradients. Adam throws their size away, and what is left of a gradient at the bottom is mostly chance. We add random numbers to the gradient of our straight valley, as batches would, and let 200 walkers go down with Adam. With one rate, will they settle?
+# A batch's gradient is partly chance, so we now add random numbers to the gradient of our first valley. We send 200 walkers down by plain descent, and 200 by Adam, once at a constant rate, and once at a rate that falls from step 40 on. Which of the four crowds will settle at the bottom?
 
 # %% tags=["active-ipynb"]
 # def noisy_gradient(point):
 #     return gradient(point) + 5 * torch.randn_like(point)
 #
 #
-# def mean_distance(rates):
-#     """How far 200 walkers are from the bottom, on average, after each step."""
+# def crowd(rates, by_adam):
+#     """The mean distance of 200 walkers from the bottom, after each step."""
 #     torch.manual_seed(0)
-#     paths = descend_by_adam(rates, noisy_gradient, start.expand(200, 2))
-#     return paths.norm(dim=-1).mean(dim=1)
+#     points, m, v = start.expand(200, 2), 0, 0
+#     distances = []
+#     for step, rate in enumerate(rates, 1):
+#         g = noisy_gradient(points)
+#         if by_adam:
+#             points, m, v = adam_update(points, g, m, v, step, rate)
+#         else:
+#             points = points - rate * g
+#         distances.append(points.norm(dim=1).mean().item())
+#     return distances
 #
 #
-# steps = range(1, 1001)
-# curves = {
-#     "the rate stays at 0.3": mean_distance([0.3 for step in steps]),
-#     "it falls from step 40 on": mean_distance(
-#         [0.3 * min(1, (40 / step) ** 0.5) for step in steps]
-#     ),
-# }
-# views.walkers(curves)
+# crowds = {}
+# for name, rate, by_adam in (("plain descent", 0.02, False), ("Adam", 0.3, True)):
+#     constant = [rate] * 1000
+#     falling = [rate * min(1, (40 / step) ** 0.5) for step in range(1, 1001)]
+#     crowds[name] = {
+#         "the rate stays": crowd(constant, by_adam),
+#         "the rate falls": crowd(falling, by_adam),
+#     }
+# views.walkers(crowds)
 
 # %% [markdown]
-# *After step 50 the solid curve comes no nearer to the bottom, and the dashed one, whose rate falls, goes on coming nearer.*
+# *Compare the solid curves with the dashed ones: at a constant rate both crowds stay away from the bottom, and at a falling rate both come nearer.*
 #
-# Chance alone keeps Adam's walkers moving, and only a smaller rate makes their steps shorter. The second rate falls with the root of the step, as the paper's will. It ends at a fifth of 0.3, and the walkers end at about half the distance. A large rate suits the long way down, and a small rate suits the end.
+# So a falling rate is not a special need of Adam. At the bottom every batch pushes a walker somewhere, and the slope pulls it back. At a constant rate the pushes never become smaller. Our second rate falls with the root of the step, as the paper's will, and ends at a fifth of the first. The distances end at about a half. Why not a fifth? At a fifth of the rate the slope, too, pulls back five times as slowly. So five times as many pushes add up, and random pushes add up with the root of their number: $\sqrt 5 / 5 = 0.45$.
+#
+# A large rate suits the long way down, and a small rate suits the end.
 
 # %% [markdown]
 # ## Why start slowly?
 #
 # Why does the rate begin near zero, where the way is longest? Whatever its first gradient, a weight moves by the whole rate, in a direction that a single batch suggested. Adam is boldest when it knows least.
 #
-# How bold is Adam later? We train a small Transformer at a low constant rate. In each update a weight moves by $|\hat m| / \sqrt{\hat v}$ of the rate, and we take the mean over all weights. The model is an encoder of four layers. It reads six digits and writes them backwards.
+# How bold is Adam later? We train a small Transformer at a low constant rate. In each update a weight moves by $|\hat m| / \sqrt{\hat v}$ of the rate, and we take the mean over all weights. The model, an encoder of four layers, reads six digits and writes them backwards.
 
 # %% tags=["active-ipynb"]
 # def backwards_loss(model):
 #     digits = torch.randint(3, 13, (16, 6))  # ids 3 to 12; 0 to 2 are special
-#     logits = model.output(model.encode(digits))  # the decoder is not used
+#     logits = model.output(model.encode(digits))
 #     return nn.functional.cross_entropy(logits.flatten(0, 1), digits.flip(1).flatten())
 #
 #
-# def new_model(N=4, norm_first=False):
-#     sizes = dict(d_model=64, d_ff=128, N=N, h=4, P_drop=0.0, norm_first=norm_first)
-#     return Transformer(TransformerConfig(13, **sizes))
+# def new_model(norm_first=False):
+#     sizes = dict(d_model=64, d_ff=128, N=4, h=4, P_drop=0.0, norm_first=norm_first)
+#     model = Transformer(TransformerConfig(13, **sizes))
+#     model.decoder = None  # we train only the encoder
+#     return model
+#
+#
+# def loss_and_gradient(model):
+#     """The loss of a new batch, and the gradients of all weights in one long vector."""
+#     loss = backwards_loss(model)
+#     weights = list(model.parameters())
+#     # with materialize_grads, weights that are not used get zeros
+#     gradients = torch.autograd.grad(loss, weights, materialize_grads=True)
+#     return loss.item(), parameters_to_vector(gradients)
 #
 #
 # def train(rates, seed, norm_first=False):
-#     """One update for each rate; yields the loss and the optimizer after each."""
+#     """One update for each rate; yields the loss and the mean step / rate."""
 #     torch.manual_seed(seed)
-#     model = new_model(norm_first=norm_first)
-#     optimizer = adam(model)
-#     for rate in rates:
-#         set_learning_rate(optimizer, rate)
-#         loss = backwards_loss(model)
-#         optimizer.zero_grad()
-#         loss.backward()
-#         optimizer.step()
-#         if rate == 0:  # for an experiment below: only v forms, m stays at zero
-#             for state in optimizer.state.values():
-#                 state["exp_avg"].zero_()  # torch's name of m
-#         yield loss.item(), optimizer
+#     model = new_model(norm_first)
+#     p, m, v = parameters_to_vector(model.parameters()).detach(), 0, 0
+#     for step, rate in enumerate(rates, 1):
+#         loss, g = loss_and_gradient(model)
+#         new, m, v = adam_update(p, g, m, v, step, rate)
+#         used = v > 0  # not the rows of ids that never occur
+#         yield loss, ((new - p).abs()[used].mean() / rate).item()
+#         p = new
+#         vector_to_parameters(p, model.parameters())
 #
 #
-# def boldness(optimizer):
-#     steps = []
-#     for state in optimizer.state.values():  # exp_avg is m, exp_avg_sq is v
-#         m_hat = state["exp_avg"] / (1 - 0.9 ** state["step"])
-#         v_hat = state["exp_avg_sq"] / (1 - 0.98 ** state["step"])
-#         used = v_hat > 0  # rows of ids that never occur have no gradient
-#         steps.append(m_hat[used].abs() / v_hat[used].sqrt())
-#     return torch.cat(steps).mean().item()
-#
-#
-# bold = [boldness(optimizer) for _, optimizer in train([0.0005] * 100, seed=0)]
+# bold = [mean_step for _, mean_step in train([0.0005] * 100, seed=0)]
 # chance = step_lengths(torch.randn(100, 2000))  # 100 updates of 2,000 weights
 # noise = [lengths.abs().mean().item() for lengths in chance]
 # views.boldness(bold, noise)
@@ -297,112 +307,113 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # %% [markdown]
 # *Follow the solid curve from the left: the first step is the whole rate, and after twenty updates the mean step is a quarter of it. The dashed curve belongs to weights whose gradients are nothing but random numbers.*
 #
-# A mean over about ten random numbers is small, because most of them cancel: the dashed curve levels off a little below 0.2. The model's steps are at about 0.25 for a while. So batches agree a little, but most of a gradient is chance. Only in the first updates there is nothing to average yet, and chance moves the weights by nearly the whole rate.
+# Why does the dashed curve level off at 0.19? In $m$ random numbers cancel, though never completely. Because older gradients fade slowly, $m$ is as steady as a plain mean of $(1+\beta_1)/(1-\beta_1) = 19$ numbers. Such a mean has a spread of $1/\sqrt{19} = 0.23$, and without its sign it is 0.8 of that on average: 0.18.
 #
-# Now we have a suspect: the first steps are too bold, and the rate should be small until Adam knows more. But there is trouble. The boldness is gone after some twenty updates, and the paper's slow start, its **warm-up**, takes 4,000. We first test the suspect, and then come back to this number.
+# Up to update 80 or so the model's steps are a little longer than this. So its batches agree a little, but most of a gradient is chance. Only at first there is nothing to average, and chance moves the weights by nearly the whole rate.
+#
+# Now we have a suspect: the first steps are too bold, and the rate should be small until Adam knows more. But the boldness is gone after some twenty updates, and the paper's slow start, its **warm-up**, takes 4,000. We first test the suspect.
 
 # %% [markdown]
 # ## Does a Transformer need warm-up?
 #
-# Our plan with warm-up is a small copy of the paper's: the rate climbs in a straight line for 100 updates, to a peak of 0.005, and then falls with the root of the update. Our plan without warm-up has the peak's rate in the first 100 updates, and after them the same rates as the other.
+# Our plan with warm-up is a small copy of the paper's: the rate climbs in a straight line for 100 updates, to a peak of 0.005, and then falls with the root of the update. The peak is seven times the paper's, so that a small model gets into trouble. Our plan without warm-up has the peak's rate in the first 100 updates, and after them the same rates as the other.
 #
-# We try both plans with two wirings. The paper's is [post-norm](03_stacks.ipynb): it normalises after each sum. Most of today's models are **pre-norm**: they normalise before each sub-layer. In which of the four panels will all three starts learn to write six digits backwards?
+# We try both plans with two wirings. The paper's is [post-norm](03_stacks.ipynb): it normalises after each sum. Most of today's models are **pre-norm**: they normalise before each sub-layer. We say that a start has learned the task if its loss over the last ten of 250 updates is below 0.5. Which of the four combinations will fail?
+#
+# The cell trains one start of each. Nineteen others come from a record of the same trainings ([evidence 12.1](evidence/12_optimizer.ipynb)).
 
 # %% tags=["active-ipynb"]
 # warm = [0.005 * min(step / 100, (100 / step) ** 0.5) for step in range(1, 251)]
 # at_once = [0.005] * 100 + warm[100:]
-# plans = {  # the rates, and whether the norms come first
-#     "post-norm, warm-up": (warm, False),
-#     "post-norm, no warm-up": (at_once, False),
+# combinations = {  # the rates, and whether the norms come first
+#     "warm-up": (warm, False),
+#     "no warm-up": (at_once, False),
 #     "pre-norm, warm-up": (warm, True),
 #     "pre-norm, no warm-up": (at_once, True),
 # }
-# runs = {name: [] for name in plans}
-# for name, (rates, norm_first) in plans.items():
-#     for seed in range(3):
-#         losses = [loss for loss, _ in train(rates, seed, norm_first)]
-#         runs[name].append(losses)
+# rows = table("warmup")  # the record
+# runs = {}
+# for name, (rates, norm_first) in combinations.items():
+#     live = [loss for loss, _ in train(rates, 0, norm_first)]
+#     others = rows[(rows.plan == name) & (rows.seed > 0)]["log.loss"].tolist()
+#     title = name if norm_first else f"post-norm, {name}"
+#     runs[title] = live, others
 # views.starts(runs, level=math.log(10))  # guessing one of ten digits costs ln 10
 
 # %% [markdown]
-# *Each line is a start (means of ten updates), green if it has learned the task by update 250, and red if not: only post-norm without warm-up is red.*
+# *Each line is a start (means of ten updates), and the thick ones were trained by the cell. Green has learned the task by update 250 and red has not: post-norm without warm-up fails in all twenty starts.*
 #
-# Pre-norm learns with and without warm-up. Post-norm waits for a while near 1.7, and then learns, if it had a warm-up. Without warm-up no start has learned by update 250. Are they late, or stuck? Of twenty such starts that went on to update 500, three have learned by then ([evidence 12.1](evidence/12_optimizer.ipynb)). So the first hundred updates decide about the next four hundred.
-#
-# We chose a high peak to see this. At half this peak, twelve of twenty post-norm starts learn without warm-up by update 250.
+# Pre-norm learns with and without warm-up. Post-norm learns in 18 of 20 starts with warm-up, and in none without. Some red lines are still sinking. Of twenty such starts that went on to update 500, three have learned by then. So most of them are not just a little late.
 
 # %% [markdown]
 # ## Is Adam's boldness to blame?
 #
 # In Adam's first updates both of its means are young. We can help each of them alone, and then both:
 #
-# - **Short steps** make up for the young $m$. Rate number $t$ is $1 - 0.9^t$ of the peak's: a tenth, a fifth, and after some twenty updates nine tenths.
-# - **v first** makes up for the young $v$. For 100 batches the rate is zero. No weight moves, and $m$ is kept at zero, but $v$ collects its squares. Then training begins.
+# - **Short steps** make up for the young $m$. We leave out its repair, the division by $1 - 0.9^t$. Then the first step is a tenth as long, the second a fifth, and after some twenty updates the repair would hardly matter.
+# - **v first** makes up for the young $v$. For 100 batches no weight moves and $m$ stays at zero, but $v$ collects its squares. Then training begins.
 #
-# If bold steps are the whole story, short steps are as good as the long warm-up, and "v first" adds nothing to them. What do you bet? The cell trains one start of the last plan. Twenty starts of each come from a record of the same trainings ([evidence 12.2](evidence/12_optimizer.ipynb)).
+# The cell writes Adam out once more, with these two switches. It prints the first step under each plan, and trains one start with both remedies. Twenty starts of the same plans come from the record ([evidence 12.2](evidence/12_optimizer.ipynb)). If bold steps are the whole story, short steps alone will be as good as the long warm-up. What do you bet?
 
 # %% tags=["active-ipynb"]
-# growth = [1 - 0.9**step for step in range(1, 251)]
-# held = [0.0] * 100
-# # Torch counts the held batches, too. After them m's hat no longer makes m larger,
-# # so the first steps are short. For full steps we divide by what the hat would be.
-# plans = {
-#     "v first, full steps": held + [r / g for r, g in zip(at_once, growth)],
-#     "short steps": [r * g for r, g in zip(at_once, growth)],
-#     "v first, short steps": held + at_once,
-# }
-# last = "v first, short steps"
-# losses = [loss for loss, _ in train(plans[last], seed=0)]
-# here = {last: sum(losses[-10:]) / 10}
+# def train_with_remedies(seed, short_steps, v_first):
+#     """No warm-up, and two switches; yields the loss and the mean step / rate."""
+#     torch.manual_seed(seed)
+#     model = new_model()
+#     p, m, v = parameters_to_vector(model.parameters()).detach(), 0, 0
+#     waiting = 100 if v_first else 0
+#     for _ in range(waiting):  # only v collects
+#         _, g = loss_and_gradient(model)
+#         v = 0.98 * v + 0.02 * g**2
+#     for step, rate in enumerate(at_once, 1):
+#         loss, g = loss_and_gradient(model)
+#         m = 0.9 * m + 0.1 * g
+#         v = 0.98 * v + 0.02 * g**2
+#         m_hat = m if short_steps else m / (1 - 0.9**step)
+#         v_hat = v / (1 - 0.98 ** (waiting + step))
+#         move = m_hat / (v_hat**0.5 + 1e-9)
+#         p = p - rate * move
+#         vector_to_parameters(p, model.parameters())
+#         yield loss, move[v > 0].abs().mean().item()
 #
-# rows = table("warmup")
-# shown = ["no warm-up", *plans, "warm-up"]
-# finishes = {name: rows[rows.plan == name].loss for name in shown}
-# views.finishes(finishes, math.log(10), ringed=here)
+#
+# remedies = {  # short steps, v first
+#     "no warm-up": (False, False),
+#     "v first": (False, True),
+#     "short steps": (True, False),
+#     "both": (True, True),
+# }
+# for name, switches in remedies.items():
+#     _, first_step = next(train_with_remedies(0, *switches))
+#     print(f"{name:11} first step: {first_step:.2f} of the rate")
+#
+# losses = [loss for loss, _ in train_with_remedies(0, short_steps=True, v_first=True)]
+# here = sum(losses[-10:]) / 10
+# names = {  # as the record calls the plans
+#     "no warm-up": "no warm-up",
+#     "v first": "v first, full steps",
+#     "short steps": "short steps",
+#     "both": "v first, short steps",
+#     "long warm-up": "warm-up",
+# }
+# finishes = {name: rows[rows.plan == plan].loss for name, plan in names.items()}
+# views.finishes(finishes, math.log(10), ringed={"both": here})
 
 # %% [markdown]
 # *A dot is one start of post-norm, green if it has learned the task after 250 updates of training; the ring is the start that the cell has trained. Each remedy alone is worse than the long warm-up, and both together are as good.*
 #
-# Bold steps are not the whole story. Short steps bring nine of twenty starts to the goal, a formed $v$ only one, and both together eighteen, as many as the long warm-up. So both young means do harm. A formed $v$ alone hardly helps, because the first steps stay bold: the gradient of one batch is divided by its usual size instead of its own, and the weight still moves by about the whole rate. Why a formed $v$ helps short steps, we have not tested; a likely reason is that a $v$ of few gradients is itself partly chance.
+# Bold steps are not the whole story. Short steps bring nine of twenty starts to the goal, a formed $v$ only one, and both together eighteen, as many as the long warm-up. So both young means do harm. The printed steps show why a formed $v$ alone hardly helps: the first step is still three quarters of the rate. A likely reason why it helps the short steps is that a $v$ of few gradients is itself partly chance.
 #
-# The long warm-up does both: its first steps are short, and while they are short, $v$ has time to form.
-
-# %% [markdown]
-# ## Why is post-norm so easily hurt?
+# The long warm-up offers both. Its first step is a hundredth of the peak's rate, and in its first hundred updates $v$ has time to form.
 #
-# Pre-norm had the same bold Adam, and learned. We can look for the difference before any training. Take a new encoder and move every weight by 0.005, up or down at random. That is about what Adam's first update does at our peak. How far does the output move?
-
-# %% tags=["active-ipynb"]
-# @torch.no_grad()
-# def moved(N, norm_first, seed):
-#     """How far the output of N new layers moves, as a part of its own length."""
-#     torch.manual_seed(seed)
-#     model = new_model(N, norm_first)
-#     digits = torch.randint(3, 13, (64, 6))
-#     before = model.encode(digits)
-#     for weights in model.encoder.parameters():
-#         weights += 0.005 * torch.randn_like(weights).sign()
-#     return ((model.encode(digits) - before).norm() / before.norm()).item()
-#
-#
-# layers = [1, 2, 4, 8, 16]
-# curves = {
-#     name: [sum(moved(N, norm_first, seed) for seed in range(5)) / 5 for N in layers]
-#     for name, norm_first in (("post-norm", False), ("pre-norm", True))
-# }
-# views.moves(layers, curves)
-
-# %% [markdown]
-# *The same small move of all weights changes the output of post-norm more than that of pre-norm, and the more so the deeper the stack: with sixteen layers twice as much.*
-#
-# Liu et al. (2020) give this explanation: a post-norm layer relies more on its sub-layers and less on the lane around them, so that small changes of many weights add up. Our picture fits it without proving it, because with four layers the difference is only a third. [Evidence 12.3](evidence/12_optimizer.ipynb) has a rival explanation.
+# Why is post-norm hurt, and pre-norm not? Xiong et al. (2020) blame gradients that are largest near the output. Liu et al. (2020) object that Adam divides by the size of gradients anyway. In their account a post-norm layer relies more on its sub-layers, so that small changes of many weights add up ([evidence 12.3](evidence/12_optimizer.ipynb) measures such changes).
 
 # %% [markdown]
 # ## Equation 3, and the 4,000
 #
 # $$lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5},\; step \cdot warmup^{-1.5})$$
 #
-# Up to $step = warmup$ the second term is the smaller one: the rate climbs in a straight line. From there on the first is smaller: the rate falls with the root of the step. Where the two meet is the peak, $(d_{model} \cdot warmup)^{-0.5}$. For the paper's $d_{model} = 512$ and $warmup = 4000$ that is $1/\sqrt{2{,}048{,}000} = 0.0007$.
+# Up to $step = warmup$ the second term is the smaller one: the rate climbs in a straight line. From there on the first is smaller: the rate falls with the root of the step. Where the two meet is the peak, $(d_{model} \cdot warmup)^{-0.5}$. For the paper's $d_{model} = 512$ and $warmup = 4000$ that is $1/\sqrt{2{,}048{,}000} = 0.0007$. What happens to the curve if you make the warm-up four times as short?
 
 
 # %%
@@ -424,28 +435,28 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 
 
 # %% tags=["active-ipynb"]
-# steps = range(100, 40_001, 100)
-# cosine = []
-# for step in steps:
-#     done = max(0, step - 4000) / (40_000 - 4000)  # of the way after the warm-up
-#     wave = (1 + math.cos(math.pi * done)) / 2  # from 1 down to 0
-#     cosine.append(min(step / 4000, 1) * wave * peak_rate())
-# schedules = {"the paper": [learning_rate(step) for step in steps], "cosine": cosine}
-# views.schedules(steps, schedules)
+# updates = range(50, 20_001, 50)
+# schedules = {
+#     f"warm-up {warmup:,}": [learning_rate(step, warmup=warmup) for step in updates]
+#     for warmup in (1000, 4000)
+# }
+# views.schedules(updates, schedules)
 
 # %% [markdown]
-# *The first 4,000 updates are the same: today's models mostly keep the warm-up, and many replace the paper's fall by half a cosine wave that ends at zero.*
+# *A warm-up of 1,000 updates ends earlier and at twice the rate; after update 4,000 the two curves are one.*
 #
-# Why 4,000? The paper gives no reason, and our tests do not lead to this number: boldness is gone after twenty updates, and $v$ remembers fifty. But in this formula `warmup` sets the height, too. With a warm-up of 100 the paper's model would climb to $1/\sqrt{51{,}200} = 0.0044$, six times as high. So 4,000 chooses a low peak at least as much as a slow start. How much of either its model needs, we have not tested.
+# So `warmup` is one knob that sets two things: how long the rate climbs, and how high. A quarter of the length doubles the height. With a warm-up of 100, as long as ours, the paper's model would climb to $1/\sqrt{51{,}200} = 0.0044$, six times as high.
 #
-# **Not in the paper:** `lr_scale`, which multiplies the whole curve. Our rates above are the formula with a warm-up of 100 and an `lr_scale` of 0.4.
+# This is half of the answer. Adam's youth asks for tens of slow updates, not for thousands: boldness is gone after twenty, and $v$ remembers fifty. But in this formula a short warm-up has a high peak, and height alone does harm. In our model half the height took post-norm without warm-up from 0 of 20 starts to 12 ([evidence 12.1](evidence/12_optimizer.ipynb)). So 4,000 also chooses a low peak. The paper gives no reason for it, and its large model may need both.
+#
+# **Not in the paper:** `lr_scale`, which multiplies the whole curve: a second knob. Our rates above are the formula with a warm-up of 100 and an `lr_scale` of 0.4.
 
 # %% [markdown]
 # ## What to keep
 #
-# - One rate for all weights is limited by the steepest direction; Adam gives each weight its own, by dividing out the size of its gradients, so that only their agreement counts.
-# - Adam does not slow down by itself at the bottom, so the rate must fall.
-# - Adam is boldest in its first updates, when both of its means are young; a warm-up keeps the steps short until the means have formed, and post-norm, the paper's wiring, needs this at rates at which pre-norm does not.
+# - One rate for all weights is limited by the steepest direction. Adam gives each weight its own, by dividing out the size of its gradients, so that only their agreement counts.
+# - Gradients of batches are noisy. At a constant rate plain descent and Adam both stay away from the bottom, so the rate must fall.
+# - Adam is boldest in its first updates, when both of its means are young. A warm-up keeps the steps short until the means have formed, and in equation 3 it also keeps the peak low. Post-norm, the paper's wiring, needs this at rates at which pre-norm does not.
 
 # %% [markdown]
 # ## Exercises
