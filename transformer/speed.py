@@ -223,7 +223,7 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 # assert [row["lever"] for row in levers][:2] == ["none", "all"]
 
 # %% [markdown]
-# In the saved run one lever stands out of the noise: without the loss in chunks a quarter of the speed is lost, or more. What the other levers give is less than a tenth. (The losses need not multiply to that of "none": levers can stand in for one another, and rounds are noisy. Why equal lengths give no more where 12% is padding, we have not measured.) The last bar lies below the second: bf16 makes a model this small slower, although large products are faster in it (a section
+# In the saved run one lever stands out of the noise: without the loss in chunks a sixth of the speed is lost. What the other levers give is less than a tenth. (The losses need not multiply to that of "none": levers can stand in for one another, and rounds are noisy. Why equal lengths give no more where 12% is padding, we have not measured.) The last bar lies below the second: bf16 makes a model this small slower, although large products are faster in it (a section
 # below shows them); what takes the time we have not separated. All bars depend on sizes and machine: one expects more from the loss in chunks where there are more types, and from attention in longer sentences (figures at the end). So time a few updates yourself.
 
 # %% [markdown]
