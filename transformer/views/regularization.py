@@ -66,10 +66,9 @@ def surer(runs):
 
     runs: {name: log}, a log as in `two_judges`, and one of the names is "plain"
     """
-    plain = means(runs["plain"], "new")
     remedies = {name: log for name, log in runs.items() if name != "plain"}
     if remedies:
-        shape = (0.6 + 3.6 * len(remedies), 5.4, 2, len(remedies))
+        shape = (0.6 + 3.8 * len(remedies), 5.4, 2, len(remedies))
         figure, axes = panels(*shape, sharey="row")
         pairs = axes.T
     else:
@@ -79,8 +78,7 @@ def surer(runs):
     for (name, log), (above, below) in zip((remedies or runs).items(), pairs):
         new, (known, _, _) = means(log, "new"), means(log, "learned")
         if remedies:
-            draw_plain(above, plain[0], f"plain: {plain[0][-1]:.2f}")
-            draw_plain(below, plain[2], f"plain: {plain[2][-1]:.0%}")
+            draw_plain(above, below, runs["plain"], known[-1])
             above.set_title(name, weight="bold")
         draw_losses(above, new[0], known, bool(remedies))
         draw_guesses(below, new[1], new[2])
@@ -91,8 +89,9 @@ def surer(runs):
     if not remedies:
         axes[0, 0].set_title("loss")
         axes[0, 1].set_title(guesses)
-    name_rounds(axes[-1], len(log), room=1.4)
-    name_rounds(axes[0], len(log), "" if remedies else None, room=1.4)
+    room = 1.62 if remedies else 1.4
+    name_rounds(axes[-1], len(log), room=room)
+    name_rounds(axes[0], len(log), "" if remedies else None, room=room)
     figure.alternative = f"After {len(log)} rounds. {' '.join(said)}"
     return figure
 
@@ -106,10 +105,21 @@ def in_words(new, right, sure, known):
     )
 
 
-def draw_plain(ax, values, label):
-    """The plain training's curve, in grey, with its name above its end."""
-    ax.plot(range(1, len(values) + 1), values, color=GREY, lw=1.2)
-    beside(ax, values, label, GREY, 4)
+def draw_plain(above, below, log, near):
+    """The plain training behind a remedy's two panels, in grey: its losses, and the gap between
+    how sure and how often right. near: where the remedy's learned loss ends."""
+    (loss, right, sure), (known, _, _) = means(log, "new"), means(log, "learned")
+    rounds = range(1, len(log) + 1)
+    below.fill_between(rounds, right, sure, color=GREY, alpha=0.16, lw=0)
+    down = -13 if near - known[-1] < 0.4 else 0  # clear of the remedy's label
+    for ax, values, label, up, style in (
+        (above, loss, f"new: {loss[-1]:.2f}", 6, "-"),
+        (above, known, f"learned: {known[-1]:.2f}", down, DASHES),
+        (below, sure, f"how sure: {sure[-1]:.0%}", 4, "-"),
+        (below, right, f"right: {right[-1]:.0%}", -15, "-"),
+    ):
+        ax.plot(rounds, values, color=GREY, lw=1.2, ls=style)
+        beside(ax, values, f"plain, {label}", GREY, up)
 
 
 def beside(ax, values, label, colour, up=0):
@@ -133,9 +143,9 @@ def draw_losses(ax, new, known, remedy):
     ax.plot(rounds, known, color=LOSS, lw=1.4, ls=DASHES)
     ax.set_ylim(0, 5)
     turn = new.index(min(new))
-    ax.plot(turn + 1, new[turn], "o", color=INK, ms=5)
     low = {"ha": "center", "color": INK, "size": 9.5, "va": "top"}
     if turn < len(new) - 1:
+        ax.plot(turn + 1, new[turn], "o", color=INK, ms=5)
         ax.text(turn + 1, new[turn] - 0.2, f"lowest: {new[turn]:.2f}", **low)
     beside(ax, new, f"new: {new[-1]:.2f}", LOSS, -7 if remedy else 0)
     beside(ax, known, f"learned: {known[-1]:.2f}", LOSS)
@@ -243,10 +253,10 @@ def confidence(sure, right):
     figure, axes = panels(6.6, 3.0)
     ax = axes[0, 0]
     edges = [0.01 + 0.02 * k for k in range(50)]  # 0.9 is the middle of a bar
-    parts = [sure[~right].tolist(), sure[right].tolist()]
-    look = {"color": [WARNING, SURE], "stacked": True}
-    counts, _, _ = ax.hist(parts, bins=edges, **look)
-    counts = counts[-1]
+    counts, _, _ = ax.hist(sure.tolist(), bins=edges, color=SURE)
+    wrong = sure[~right].tolist()
+    height = 0.05 * max(counts)
+    ax.vlines(wrong, 0, height, color=WARNING, lw=1.6, zorder=5)
     ax.axvline(0.9, color=INK, lw=0.8, ls=(0, (4, 3)))
     most = int(counts.argmax())
     ax.text(
@@ -255,9 +265,9 @@ def confidence(sure, right):
     text = f"right: {int(right.sum()):,} guesses"
     place = {"ha": "right", "va": "top", "size": 9.5}
     ax.text(0.84, 0.82 * max(counts), text, color=DARK_SURE, **place)
-    text = f"wrong: {int((~right).sum()):,} guesses"
+    text = f"wrong: {len(wrong):,} guesses, a tick each"
     ax.text(0.84, 0.64 * max(counts), text, color=WARNING, **place)
-    ax.set(xlabel="probability of the first guess", ylabel="guesses", xlim=(0.25, 1))
+    ax.set(xlabel="probability of the first guess", ylabel="guesses", xlim=(0.1, 1))
     figure.alternative = (
         f"A histogram of {len(sure):,} probabilities: {max(counts) / len(sure):.0%} "
         f"are between {edges[most]:.2f} and {edges[most + 1]:.2f}; "
