@@ -455,4 +455,4 @@ def label_smoothing_loss(
 # The training loss is measured with smoothed targets, so it has a floor well above zero; the validation loss has one-hot targets and no floor. And the training loss is measured with dropout at work, so the model lacks a part of its numbers; in validation it has them all.
 # </details>
 #
-# **Next.** [Chapter 14](14_training.ipynb) puts data, optimizer and loss into twenty lines.
+# **Next.** [Chapter 14](14_training.ipynb) puts data, optimizer and loss into a dozen lines.
