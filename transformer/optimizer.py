@@ -265,11 +265,11 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # %% tags=["active-ipynb"]
 # def backwards_loss(model):
 #     digits = torch.randint(3, 13, (16, 6))  # ids 3 to 12; 0 to 2 are special
-#     logits = model.output(model.encode(digits))
+#     logits = model.output(model.encode(digits))  # chapter 8 calls it `score`
 #     return nn.functional.cross_entropy(logits.flatten(0, 1), digits.flip(1).flatten())
 #
 #
-# def new_model(norm_first=False):
+# def new_model(norm_first=False):  # True: pre-norm, chapter 3
 #     sizes = dict(d_model=64, d_ff=128, N=4, h=4, P_drop=0.0, norm_first=norm_first)
 #     model = Transformer(TransformerConfig(13, **sizes))
 #     model.decoder = None  # we train only the encoder
@@ -311,16 +311,16 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 #
 # Up to update 80 or so the model's steps are a little longer than this. So its batches agree a little, but most of a gradient is chance. Only at first there is nothing to average, and chance moves the weights by nearly the whole rate.
 #
-# Now we have a suspect: the first steps are too bold, and the rate should be small until Adam knows more. But the boldness is gone after some twenty updates, and the paper's slow start, its **warm-up**, takes 4,000. We first test the suspect.
+# Now we have a suspect: the first steps are too bold, and the rate should be small until Adam knows more. But the boldness is gone after some twenty updates, and the paper's slow start, its **warm-up**, takes 4,000.
 
 # %% [markdown]
 # ## Does a Transformer need warm-up?
 #
-# Our plan with warm-up is a small copy of the paper's: the rate climbs in a straight line for 100 updates, to a peak of 0.005, and then falls with the root of the update. The peak is seven times the paper's, so that a small model gets into trouble. Our plan without warm-up has the peak's rate in the first 100 updates, and after them the same rates as the other.
+# Our plan with warm-up is a small copy of the paper's: the rate climbs in a straight line for 100 updates, to a peak of 0.005, and then falls with the root of the update. The peak is seven times the paper's, so that a small model gets into trouble. Our plan without warm-up has the peak's rate in the first 100 updates, and then the other's rates.
 #
-# We try both plans with two wirings. The paper's is [post-norm](03_stacks.ipynb): it normalises after each sum. Most of today's models are **pre-norm**: they normalise before each sub-layer. We say that a start has learned the task if its loss over the last ten of 250 updates is below 0.5. Which of the four combinations will fail?
+# We try both plans with the paper's [post-norm](03_stacks.ipynb) and with pre-norm, which most of today's models have. We say that a training has learned the task if its loss over the last ten of 250 updates is below 0.5. Which of the four combinations will fail?
 #
-# The cell trains one start of each. Nineteen others come from a record of the same trainings ([evidence 12.1](evidence/12_optimizer.ipynb)).
+# The cell runs one training of each. Nineteen others, each with other random numbers, come from a record ([evidence 12.1](evidence/12_optimizer.ipynb)).
 
 # %% tags=["active-ipynb"]
 # warm = [0.005 * min(step / 100, (100 / step) ** 0.5) for step in range(1, 251)]
@@ -331,7 +331,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 #     "pre-norm, warm-up": (warm, True),
 #     "pre-norm, no warm-up": (at_once, True),
 # }
-# rows = table("warmup")  # the record
+# rows = table("warmup")  # the record: a row is a training, log.loss its losses
 # runs = {}
 # for name, (rates, norm_first) in combinations.items():
 #     live = [loss for loss, _ in train(rates, 0, norm_first)]
@@ -341,9 +341,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # views.starts(runs, level=math.log(10))  # guessing one of ten digits costs ln 10
 
 # %% [markdown]
-# *Each line is a start (means of ten updates), and the thick ones were trained by the cell. Green has learned the task by update 250 and red has not: post-norm without warm-up fails in all twenty starts.*
+# *Each line is a training (means of ten updates), and the thick ones were run by the cell. Green has learned the task by update 250 and red has not: post-norm without warm-up fails in all twenty.*
 #
-# Pre-norm learns with and without warm-up. Post-norm learns in 18 of 20 starts with warm-up, and in none without. Some red lines are still sinking. Of twenty such starts that went on to update 500, three have learned by then. So most of them are not just a little late.
+# Pre-norm learns with and without warm-up. Post-norm learns in 18 of 20 trainings with warm-up, and in none without. Some red lines are still sinking. Of twenty such trainings that went on to update 500, three have learned by then. So most are not just late. (The models of chapters 6, 8 and 13 learn at such rates without warm-up. They have one layer, and this one has four.)
 
 # %% [markdown]
 # ## Is Adam's boldness to blame?
@@ -353,7 +353,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # - **Short steps** make up for the young $m$. We leave out its repair, the division by $1 - 0.9^t$. Then the first step is a tenth as long, the second a fifth, and after some twenty updates the repair would hardly matter.
 # - **v first** makes up for the young $v$. For 100 batches no weight moves and $m$ stays at zero, but $v$ collects its squares. Then training begins.
 #
-# The cell writes Adam out once more, with these two switches. It prints the first step under each plan, and trains one start with both remedies. Twenty starts of the same plans come from the record ([evidence 12.2](evidence/12_optimizer.ipynb)). If bold steps are the whole story, short steps alone will be as good as the long warm-up. What do you bet?
+# The cell writes Adam out once more, with these two switches. It prints the first step under each plan, and trains once with both remedies. Twenty trainings of each plan come from the record ([evidence 12.2](evidence/12_optimizer.ipynb)). If bold steps are the whole story, short steps alone will be as good as the long warm-up.
 
 # %% tags=["active-ipynb"]
 # def train_with_remedies(seed, short_steps, v_first):
@@ -400,9 +400,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 # views.finishes(finishes, math.log(10), ringed={"both": here})
 
 # %% [markdown]
-# *A dot is one start of post-norm, green if it has learned the task after 250 updates of training; the ring is the start that the cell has trained. Each remedy alone is worse than the long warm-up, and both together are as good.*
+# *A dot is one training of post-norm, green if it has learned the task after 250 updates; the ring is the cell's. Each remedy alone is worse than the long warm-up, and both together are as good.*
 #
-# Bold steps are not the whole story. Short steps bring nine of twenty starts to the goal, a formed $v$ only one, and both together eighteen, as many as the long warm-up. So both young means do harm. The printed steps show why a formed $v$ alone hardly helps: the first step is still three quarters of the rate. A likely reason why it helps the short steps is that a $v$ of few gradients is itself partly chance.
+# Bold steps are not the whole story. Short steps bring nine of twenty trainings to the goal, a formed $v$ only one, and both together eighteen, as many as the long warm-up. So both young means do harm. The printed steps show why a formed $v$ alone hardly helps: the first step is still three quarters of the rate. A likely reason why it helps the short steps is that a $v$ of few gradients is itself partly chance.
 #
 # The long warm-up offers both. Its first step is a hundredth of the peak's rate, and in its first hundred updates $v$ has time to form.
 #
@@ -413,7 +413,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 #
 # $$lrate = d_{model}^{-0.5} \cdot \min(step^{-0.5},\; step \cdot warmup^{-1.5})$$
 #
-# Up to $step = warmup$ the second term is the smaller one: the rate climbs in a straight line. From there on the first is smaller: the rate falls with the root of the step. Where the two meet is the peak, $(d_{model} \cdot warmup)^{-0.5}$. For the paper's $d_{model} = 512$ and $warmup = 4000$ that is $1/\sqrt{2{,}048{,}000} = 0.0007$. What happens to the curve if you make the warm-up four times as short?
+# Here a *step* is an update. Up to $step = warmup$ the second term is the smaller one: the rate climbs in a straight line. From there on the first is smaller: the rate falls with the root of the step. Where the two meet is the peak, $(d_{model} \cdot warmup)^{-0.5}$. For the paper's $d_{model} = 512$ and $warmup = 4000$ that is $1/\sqrt{2{,}048{,}000} = 0.0007$. What happens to the curve if you make the warm-up four times as short?
 
 
 # %%
@@ -447,7 +447,7 @@ def peak_rate(d_model: int = 512, warmup: int = 4000, lr_scale: float = 1.0) -> 
 #
 # So `warmup` is one knob that sets two things: how long the rate climbs, and how high. A quarter of the length doubles the height. With a warm-up of 100, as long as ours, the paper's model would climb to $1/\sqrt{51{,}200} = 0.0044$, six times as high.
 #
-# This is half of the answer. Adam's youth asks for tens of slow updates, not for thousands: boldness is gone after twenty, and $v$ remembers fifty. But in this formula a short warm-up has a high peak, and height alone does harm. In our model half the height took post-norm without warm-up from 0 of 20 starts to 12 ([evidence 12.1](evidence/12_optimizer.ipynb)). So 4,000 also chooses a low peak. The paper gives no reason for it, and its large model may need both.
+# This is half of the answer. Adam's youth asks for tens of slow updates, not for thousands: boldness is gone after twenty, and $v$ remembers fifty. But in this formula a short warm-up has a high peak, and height alone does harm. In our model half the height took post-norm without warm-up from 0 of 20 trainings to 12 ([evidence 12.1](evidence/12_optimizer.ipynb)). So 4,000 also chooses a low peak. The paper gives no reason for it, and its large model may need both.
 #
 # **Not in the paper:** `lr_scale`, which multiplies the whole curve: a second knob. Our rates above are the formula with a warm-up of 100 and an `lr_scale` of 0.4.
 
