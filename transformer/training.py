@@ -55,11 +55,11 @@
 # %% [markdown]
 # ## A language small enough to check
 #
-# To judge a translation you have to know what is right. So we begin with eight nouns and six verbs. They follow the rules of German: articles change, half of a verb waits at the end, and the adverb comes first. You need no German, because each sentence comes with its English, word by word.
+# To judge a translation you have to know what is right. So we begin with eight nouns and six verbs. They follow the rules of German: articles change, half of a verb waits at the end, and the adverb comes first. You need no German, because `gloss` gives each sentence in English, word by word.
 
 # %% tags=["active-ipynb"]
 # pairs = sentence_pairs(1200)  # drawn by chance from a small grammar, none twice
-# held_out, train_pairs = pairs[:200], pairs[200:]  # no model learns from the first 200
+# held_out, train_pairs = pairs[:200], pairs[200:]  # for validation, for training
 # shown = [9, 6, 1]  # three of the held-out pairs, for all tables
 # headings = ["English", "German", "the German, word by word"]
 # table = [[*held_out[i], gloss(held_out[i][1])] for i in shown]
@@ -70,7 +70,7 @@
 #
 # ## Every word is a question
 #
-# A translator writes one word at a time, so we ask it for one word at a time. The decoder reads the true German up to a word, and has to name the next one. Even where it would have erred, it continues from the *true* word (**teacher forcing**). So one pass through the model asks all the questions of a sentence. The answers are the same sentence, shifted by one place:
+# We ask a translator for one word at a time. The decoder reads the true German up to a word, and has to name the next one. Even where it would have erred, it continues from the *true* word (**teacher forcing**). So one pass through the model asks all the questions of a sentence. The answers are the *gold* of [chapter 10](10_data.ipynb), the same sentence shifted by one place:
 
 # %% tags=["active-ipynb"]
 # english, german = held_out[1]
@@ -79,7 +79,7 @@
 # %% [markdown]
 # *Each column is a question. To name "junge", the decoder may use the four words to which the blue lines lead; no line leads to a word behind them.*
 #
-# An answer costs minus the logarithm of the probability that the model gave to the right word. Say that four right words had the probabilities 1, ½, 1 and ¼. Sure and right costs nothing, ½ costs 0.69, and ¼ costs 1.39. The mean, 0.52, is the loss, and its unit is called *nat*. The padding of short sentences ([chapter 10](10_data.ipynb)) is no question, so the mean leaves it out.
+# Say that four right words had the probabilities $p$ = 1, ½, 1 and ¼. By $-\ln p$ a sure one costs nothing, ½ costs 0.69, and ¼ costs 1.39. The mean, 0.52, is the loss. Padding is no question, so the mean leaves it out.
 
 # %% tags=["active-ipynb"]
 # PAD, BEGIN, END = 0, 1, 2
@@ -106,7 +106,7 @@
 # %% [markdown]
 # ## The whole loop
 #
-# Now the model of [chapter 8](08_model.ipynb), Adam and the warm-up of [chapter 12](12_optimizer.ipynb) and the loss come together. An **update** draws 64 sentences and computes the gradient of their loss. Then it moves each weight a little, so that the loss falls.
+# Now the model of [chapter 8](08_model.ipynb), Adam and the warm-up of [chapter 12](12_optimizer.ipynb) and the loss come together. An update draws 64 sentences and computes the gradient of their loss. Then it moves each weight a little, so that the loss falls.
 
 # %% tags=["active-ipynb"]
 # def training(
@@ -133,7 +133,7 @@
 # print(f"the highest rate, at update 50: {learning_rate(50, 64, 50, 0.17):.4f}")
 
 # %% [markdown]
-# The learning rate is the paper's formula: it rises for 50 updates, and falls afterwards. We set `scale` so that the rate never exceeds 0.003. This language is so small and clean that `P_drop` is 0. A model with dropout needs `model.train()` before it learns, and `model.eval()` before it is tested.
+# The learning rate is the paper's formula: it rises for 50 updates, and falls afterwards. We set `scale` so that the rate never exceeds 0.003. This language is so small and clean that `P_drop` is 0.
 #
 # The paper's base model made 100,000 updates, each on about 25,000 tokens a side, in twelve hours on eight GPUs.
 #
@@ -167,11 +167,11 @@
 # %% [markdown]
 # There is no error message. The mistaken loop just never learns. Sixteen sentences leave no doubt.
 #
-# The last lines show a second mistake: the target is not shifted. One matrix both embeds the words and scores them ([chapter 6](06_embeddings.ipynb)), so an untrained model bets on the word that it has just read. Without the shift it wins this bet, and pays far less than a blind guess among $V$ words, $\ln V$. With the shift it loses the bet, because here no word follows itself.
+# The last lines show a second mistake: the target is not shifted. An untrained model makes the bet of [chapter 3](03_stacks.ipynb), on the word that it has just read. Without the shift it wins this bet, and pays far less than a blind guess among $V$ words, $\ln V$. With the shift it loses the bet, because here no word follows itself.
 #
 # ## A: a translator after 300 updates
 #
-# After training, the model writes *by itself*, with `write` of [chapter 0](00_first_transformer.ipynb): it takes the likeliest next word, reads it, and so on. How many of 200 new sentences will be right? Either side of a coin counts.
+# After training, the model writes *by itself*, with `write` of [chapter 0](00_first_transformer.ipynb): it takes the likeliest next word, reads it, and so on. How many of the 200 held-out sentences will be right? Either side of a coin counts.
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -231,7 +231,7 @@
 # %% [markdown] tags=["question-19"]
 # ## B: why such a fuss about the mask?
 #
-# In chapter 8 the method `decode` hands the decoder a causal mask, so that no word sees the words behind it. Here `None` is in the mask's place. Guess what becomes of the loss.
+# Here is `Peeking` of [chapter 8](08_model.ipynb), with `None` in the causal mask's place. You know what becomes of its loss. But what will it write?
 
 # %% tags=["active-ipynb"]
 # class Peeking(Transformer):
@@ -248,7 +248,7 @@
 # some_of(written_by(model_b))
 
 # %% [markdown]
-# B's loss is far lower than A's, and on sentences that B has *never seen*. Yet B stammers, or writes nothing. Where has the low loss come from?
+# B's loss is far lower than A's. Yet B stammers, or writes nothing. It has done what the player without a mask did in chapter 8:
 
 # %% tags=["active-ipynb"]
 # english, german = held_out[1]
@@ -257,9 +257,7 @@
 # %% [markdown]
 # *Above, the first question has its own answer among the words that the model may look at (red); below, when the model writes, that place is empty.*
 #
-# In training, and in a held-out test like it, the next word is always there, one place to the right. When B writes, it is not, and B has never learned to do without it.
-#
-# The coin proves it. We take all held-out sentences with "now", once with *jetzt* as the first German word, once with *nun*. How likely does a model find *jetzt*, before it may have read either?
+# B has never learned to do without it. In chapter 8 the dice proved the cheat, and here the coin does. We take all held-out sentences with "now", once with *jetzt* as the first German word, once with *nun*. How likely does a model find *jetzt*, before it may have read either?
 
 # %% tags=["active-ipynb"]
 # with_now = [i for i, (english, _) in enumerate(held_out) if english.endswith("now")]
@@ -296,7 +294,7 @@
 # %% [markdown]
 # What comes next does not move A at all. A expects *jetzt* a little less often than *nun*, because it has heard it a little less often. B says *jetzt* where *jetzt* comes, and *nun* where *nun* comes. **B knew the coin.**
 #
-# The coins also say how low an honest loss can be (last line). Whoever cannot know a fair coin does best to give each side ½, and pays $\ln 2 = 0.69$. If nothing else costs anything, that makes 77 · 0.69 / 1,672 = 0.032 per word. A, with 0.042, is above this floor, and B, with 0.005, far below. If your loss is better than you can explain, do not celebrate.
+# The coins also say how low an honest loss can be (last line). Whoever cannot know a fair coin does best to give each side ½, and pays $\ln 2 = 0.69$. If nothing else costs anything, that makes 77 · 0.69 / 1,672 = 0.032 per word. A, with 0.042, is above this floor, and B, with 0.005, far below.
 
 # %% [markdown] tags=["question-36"]
 # ## C: fluent, and about something else
@@ -392,9 +390,9 @@
 # %% [markdown]
 # ## Your own translator
 #
-# Let us give the loop a harder language, and a sentence to look forward to: *Why did the children sing?* In German: *Warum sangen die Kinder?* This book ships with 20,000 pairs that a grammar made, with plurals, questions and irregular verbs. Our sentence is not among them. You take only the pairs with at most seven English words.
+# Let us give the loop a harder language, and a sentence to look forward to: *Why did the children sing?* In German: *Warum sangen die Kinder?* The small translator of chapter 0 learned from 20,000 pairs that a grammar made, with plurals, questions and irregular verbs. Our sentence is not among them. You take only the pairs with at most seven English words.
 #
-# Every 25 updates we pause for **validation**, on 200 sentences that no update has used. When will a strange source begin to hurt?
+# Every 25 updates we pause for validation, on 200 sentences that no update has used. When will a strange source begin to hurt?
 
 # %% tags=["active-ipynb"]
 # def short(pairs):
@@ -440,7 +438,7 @@
 #
 # ## Its first German
 #
-# How many of 200 new sentences are right to the letter? What does it make of a sentence of your own?
+# How many of these 200 are right to the letter? What does it make of a sentence of your own?
 
 # %% tags=["active-ipynb"]
 # sentence = "The old king has opened the window."  # write your own
@@ -448,6 +446,7 @@
 # right = sum(one == german for one, (_, german) in zip(written, unseen))
 # print(f"{right} of {len(unseen)} are right to the letter")
 # [yours_in_german] = translated(yours, [sentence])
+# # word_by_word gives each German word the English one that stands for it most often
 # print(sentence, "→", yours_in_german, f"({word_by_word(yours_in_german)})")
 #
 # columns = ["after update", "the model's German", "word by word"]
@@ -460,7 +459,7 @@
 #
 # ## The children sing
 #
-# We gave all 20,000 pairs to a model with a second layer, for less than four minutes of one processor core (`python -m transformer.experiments.bundled_run`). `four_minutes` reads its log. What became of our sentence?
+# We gave all 20,000 pairs to a model of two layers, as large as the small translator of chapter 0, for less than four minutes of one processor core (`python -m transformer.experiments.bundled_run`). `four_minutes` reads its log. What became of our sentence?
 
 # %% tags=["active-ipynb"]
 # ran = four_minutes()
@@ -549,7 +548,7 @@
 #
 # ## Appendix: the loop that the package uses
 #
-# The run of four minutes used this loop.
+# The run of four minutes used this loop. (Chapter 16's `TrainingConfig` is this one with more fields.)
 #
 # A batch of 25,000 tokens is too large for many memories. So you cut it into parts, and let their gradients add up before you take the step (**gradient accumulation**). Say that one part has two words, which cost 3 each, and the other has eight, which cost 1 each. The mean of all ten is 1.4. But the mean of the two parts' means is (3 + 1)/2 = 2, because the two words have got as much say as the eight. So `accumulate` *sums* the losses, and divides by the words of *all* parts. `stream_batches` never ends: each pass over the corpus, an **epoch**, forms new batches of similar length.
 
