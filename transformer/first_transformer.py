@@ -11,7 +11,7 @@
 #
 # *The paper's model on one page. Reading takes about 25 minutes, running half a minute. You need Python and a little torch.*
 #
-# *The cat lost its ball.* Put that into German and you come to a fork at "its": its first half is *ihr-* if the owner is feminine in German, like the cat, and *sein-* if the owner is masculine, like the dog. (The ending *-en* is the ball's.) Nothing in the word "its" tells which half is right. A translator has to look back and find out who lost the ball.
+# *The cat lost its ball.* Put that into German and you come to a fork at "its": its *stem* is *ihr-* if the owner is feminine in German, like the cat, and *sein-* if the owner is masculine, like the dog. (The *ending*, *-en*, is the ball's.) Nothing in the word "its" tells which stem is right. A translator has to look back and find out who lost the ball.
 #
 # How does a machine know where to look? On this page you write one that does: the Transformer of "Attention Is All You Need". First we make one word look by hand. Then you train a small model to write numbers backwards, and watch where it looks. Finally you load the weights of a translator into the same classes, and ask it about the cat.
 
@@ -56,7 +56,7 @@ from torch import nn
 # %% [markdown]
 # *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value, "feminine".*
 #
-# There are three steps. The **score** of a word is the inner product of the query with the word's key, divided by a root. Longer keys have larger inner products; the root of their length, here $\sqrt 2$, undoes that ([chapter 4](04_attention.ipynb)). For the cat it is $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. For all four words at once:
+# The **score** of a word is the inner product of the query with the word's key, divided by the root of the key's length $d_k = 2$, since longer keys have larger inner products ([chapter 4](04_attention.ipynb)). For the cat it is $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. For all four words at once:
 
 # %% tags=["active-ipynb"]
 # Q, K, V = x @ W_Q, x @ W_K, x @ W_V
@@ -77,14 +77,15 @@ from torch import nn
 #
 # For *ihren* "its" has two questions. Whose is it? That decides *ihr-*. What is it? That decides *-en*. One attention cannot answer both in full: its weights add up to 1, so whatever the ball gets, the cat loses. So several attentions run side by side. They are called *heads*, and each has its own queries, keys and values. A last matrix, `W_O`, mixes what they bring.
 #
-# In code one matrix makes the queries of all heads: with two heads, the first half of its columns belongs to head 0. A *mask* says who may be looked at: a forbidden score is replaced by the lowest number that there is, and $e$ to that power is 0.
+# In code one matrix makes the queries of all heads: with two heads, the first half of its columns belongs to head 0 (layers and heads count from 0). A *mask* says who may be looked at: a forbidden weight becomes 0.
 
 
 # %%
 class Attention(nn.Module):
     """Each token of x (B, T, d_model) looks at those of seen (B, S, d_model).
 
-    B sentences, T tokens that look, S tokens that are seen, h heads of width d_k.
+    B sentences, T tokens that look, S tokens that are seen; a token's vector has d_model
+    numbers, and each of h heads gets d_k of them.
     """
 
     def __init__(self, d_model, h):
@@ -132,12 +133,12 @@ class Attention(nn.Module):
 # %% [markdown]
 # *Thicker arcs are larger weights: one head brings the cat's gender home, the other the ball's.*
 #
-# The first two numbers are those from above, the last two are the second head's. Feminine owner, masculine thing: *ihren*.
+# First the two numbers from above, then the second head's. Feminine owner, masculine thing: *ihren*.
 
 # %% [markdown]
 # ## Attention forgets the order, so we write it into the vectors
 #
-# To attention alone a sentence is a heap of words: in "ball lost its cat" our "its" meets the same keys. So each token's place has to be in its vector. The paper *adds* a pattern of sines and cosines, from fast waves to slow ones, which is different at every position.
+# To attention alone a sentence is a heap of words: in "ball lost its cat" our "its" meets the same keys. So each token's place, its *position*, has to be in its vector. To the word's own vector, its *embedding*, the paper *adds* a pattern of sines and cosines, from fast waves to slow ones, different at every position.
 
 
 # %%
@@ -165,7 +166,7 @@ def sinusoids(n, d_model):
 # %% [markdown]
 # *Three of the numbers that each position adds, below each other: both "the" have the same word vector, but their dots differ.*
 #
-# Without the pattern nothing changes. With it all four numbers do. They mean nothing yet, for our matrices were made without places. But $W_K$ makes of a sum the sum of what it makes of the word and of the place. So a query can ask for either, or for both: for places in exercise 2, for both at the end of this page. Why waves? [Chapter 7](07_positions.ipynb).
+# Without the pattern nothing changes. With it all four numbers do. They mean nothing yet, for our matrices were made without places. But $W_K$ makes of a sum the sum of what it makes of the word and of the place. So a query can ask for either, or for both, as at the end of this page. Why waves? [Chapter 7](07_positions.ipynb).
 #
 # ## Each token thinks by itself, and adds what it finds
 #
@@ -214,13 +215,13 @@ class Residual(nn.Module):
 # %% [markdown]
 # ## Two stacks: one reads, one writes
 #
-# Attention and the network, each with its addition, make a *layer*, and layers make a stack. A Transformer has two. The **encoder** reads the source, an English sentence. The **decoder** writes the target, the German one, and looks at the source meanwhile.
+# Attention and the network, each with its addition, make a *layer*, and layers make a stack. A Transformer has two. The **encoder** reads the source, an English sentence. The **decoder** writes the target, the German one, looking at the source.
 
 # %% tags=["active-ipynb"]
 # views.two_stacks()
 
 # %% [markdown]
-# *Follow the three lines upwards, one for each token, through two layers on each side: a blue box reads all lines, an orange box only its own; the encoder's result, the memory, goes to every layer of the decoder.*
+# *Follow the three lanes upwards, one for each token, through two layers on each side: a blue box reads all lanes, an orange box only its own; the encoder's result, the memory, goes to every layer of the decoder.*
 #
 # In *self-attention* the tokens of one sequence look at each other. In *cross-attention* the queries come from the target, and keys and values from the memory.
 
@@ -283,7 +284,7 @@ class Stack(nn.Module):
 #
 # ## From tokens to scores
 #
-# A matrix with a row for each token of the vocabulary, the embedding, turns tokens into vectors. At the end every token gets a score as the next one: the inner product of its row with the decoder's vector ([chapter 6](06_embeddings.ipynb)). Shorter sources are filled up with token 0, *padding*, which a second mask hides.
+# The embeddings are rows of a matrix, one for each token of the vocabulary. At the end every token gets a score as the next one: the inner product of its row with the decoder's vector ([chapter 6](06_embeddings.ipynb)). Shorter sources are filled up with token 0, *padding*, which a second mask hides.
 
 
 # %%
@@ -333,13 +334,13 @@ class Transformer(nn.Module):
 # assert moved.tolist() == [False, False, True, True]
 
 # %% [markdown]
-# Only at place 2 and after it. That is a complete Transformer; with its default sizes it is the paper's [base model](08_model.ipynb).
+# Only at place 2 and after it. That is a complete Transformer; with its default sizes it is the paper's [base model](08_model.ipynb). (Later, *Deviation* and *Not in the paper* mark what we do otherwise or add.)
 #
 # ## Nobody tells it where to look
 #
 # We begin with a translation that everybody can check: a number, written backwards.
 #
-# To write, the model starts with the begin mark, takes the token with the highest score, appends it, and asks again ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers a step: the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the logarithm of the right token's probability.
+# To write, the model starts with the begin mark `<s>`, takes the token with the highest score, appends it, and asks again, until the end mark `</s>` ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers an *update* (a "step" in the pictures): the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the natural logarithm of the right token's probability, in *nats*.
 
 
 # %%
@@ -379,7 +380,7 @@ def write(model, source, longest):
 
 
 def train_step(model, optimizer, step, warmup=100):
-    """One update on 64 new numbers, at the paper's rate, times 0.3; the loss."""
+    """One update on 64 new numbers, at 0.3 times chapter 12's rate; the loss."""
     rate = 0.3 * model.d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
     optimizer.param_groups[0]["lr"] = rate
     source, target = examples(64)
@@ -393,11 +394,12 @@ def train_step(model, optimizer, step, warmup=100):
 
 
 # %% [markdown]
-# At four steps of the training a small model has to write 31415926 backwards. We draw how much each place takes from each digit. Where should the dark squares be, once it can do it?
+# At four updates a small model has to write 31415926 backwards. We draw how much each place takes from each digit. Where should the dark squares be, once it can do it?
 
 # %% tags=["active-ipynb"]
 # torch.manual_seed(4)  # of five trainings the one with the middle jump of the loss
 # model = Transformer(V=13, d_model=64, d_ff=128, h=4, N=2, P_drop=0.0)
+# # Adam, betas and eps: chapter 12
 # optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 # number = torch.tensor([[int(digit) + 3 for digit in "31415926"]])
 # losses, looks, answers = [], {}, {}
@@ -425,15 +427,17 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # Nor did it learn by heart: 400 of 400 new numbers come out backwards.
 #
-# After step 150 the loss is low, yet many digits are wrong: in training the digits before are the right ones, in writing they are its own. The loss jumps after step 200, as in all of five trainings; we do not know why.
+# After update 150 the loss is low, yet many digits are wrong: in training the digits before are the right ones, in writing they are its own. The loss jumps after update 200, as in all of five trainings; we do not know why.
 #
 # ## The same lines translate
 #
-# This book ships with a translator that learned from 20,000 pairs of sentences, made up by a program. Its weights fit into our class. Ask it who lost the ball. The German is *right* if it gives the ball to the animal that lost it. Which sentence will be hard?
+# This book ships with a small translator that learned from 20,000 pairs of sentences, which a program made from a grammar. Its weights fit into our class. Ask it who lost the ball. The German is *right* if it gives the ball to the animal that lost it. Which sentence will be hard?
 
 # %% tags=["active-ipynb"]
 # from transformer import load
 #
+# # the translator in this book's package, whose parts later chapters build, and what
+# # makes tokens of its text (chapter 10); bos_id is the begin mark, eos_id the end mark
 # package, tokenizer = load()
 # c = package.config
 # translator = Transformer(c.vocab_size, c.d_model, c.d_ff, c.h, c.N, c.P_drop).eval()
@@ -500,7 +504,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     print(f"layer {layer}, heads 0 to 3 turned to the cat:", *found)
 
 # %% [markdown]
-# Two heads change the word. Head 2 of layer 0 makes it *ihren*: the owner's half is now right. Head 0 of layer 1 makes it *seine*: the ball's ending is gone. Are these our two heads from the beginning? Where do they look in the first sentence by themselves?
+# Two heads change the word. Head 2 of layer 0 makes it *ihren*: the stem is now right. Head 0 of layer 1 makes it *seine*: the ball's ending is gone. Are these our two heads from the beginning? Where do they look by themselves?
 
 # %% tags=["active-ipynb"]
 # def looked(sentence, layer, head):
@@ -518,7 +522,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # *The two questions again: of these heads, made by training, one looks at the owner and the other at the thing.*
 #
-# What comes out of the wrong sentence if we turn the head "whose?" to another word? And where does it look by itself?
+# We call them the *owner head* and the *noun head*. What comes out of the wrong sentence if we turn the owner head to another word? And where does it look by itself?
 
 # %% tags=["active-ipynb"]
 # print(*[f"{to}: {turned(wrong, 0, 2, to)}" for to in pieces(wrong)[:-1]], sep="; ")
@@ -548,7 +552,7 @@ def train_step(model, optimizer, step, warmup=100):
 #
 # @torch.no_grad()
 # def score(animal, place):
-#     """What head 2 of layer 0 gives an animal at a place, for "its" at place 7."""
+#     """What the owner head gives an animal at a place, for "its" at place 7."""
 #     tokens = torch.zeros(1, 8, dtype=torch.long)
 #     tokens[0, [place, 7]] = torch.tensor(tokenizer.encode(f"{animal} its"))
 #     x = translator.embed(tokens)
@@ -561,6 +565,7 @@ def train_step(model, optimizer, step, warmup=100):
 # scores = {
 #     animal: {place: score(animal, place) for place in (1, 4, 5)} for animal in animals
 # }
+# # "bundled": the 20,000 pairs, which ship with the book
 # learned = [english for english, _ in read_corpus("bundled", "train")]
 # assert not set(sentences) & set(learned)
 # clauses = [text for text in learned if re.search(r"\bthat \w+ its\b", text)]
@@ -577,7 +582,7 @@ def train_step(model, optimizer, step, warmup=100):
 # %% [markdown]
 # *Left: the score falls from animal to animal, and from place 1 to the others. Right, the two scores that meet in each sentence: the higher (blue) gets the ball.*
 #
-# The first two sentences have only one animal. For the others the rule is: **mouse over dog over cat, with a bonus for standing first.** The bonus, about 4 points, lets the cat beat the dog in the first of the three. It does not save the dog from the mouse in the second. In the last the dog ranks above the cat, and stands first. The head never reads the verb, so it cannot know who lost the ball. It was right twice by the rule that makes it wrong here.
+# The first two sentences have only one animal. For the others the rule is: **mouse over dog over cat, with a bonus for standing first.** The bonus, 3.4 to 4.1 points, lets the cat beat the dog in the first of the three. It does not save the dog from the mouse in the second. In the last the dog ranks above the cat, and stands first. The head never reads the verb, so it cannot know who lost the ball. It was right twice by the rule that makes it wrong here.
 #
 # Training did not ask for more: none of its sentences has a clause like "that lost its". What looked like understanding is a good guess.
 #
@@ -628,13 +633,13 @@ def train_step(model, optimizer, step, warmup=100):
 # The right score is $10 n/\sqrt n = 10\sqrt n$, the others are 0. Where to look depends on places, what is brought home on digits: that is why keys and values are two things.
 # </details>
 #
-# **3. To think about.** Who gets the ball in "The cat saw the dog that lost its ball." and in "The dog that saw the mouse lost its ball."? Use the table, then call `german`.
+# **3. To think about.** Who gets the ball in "The dog that saw the cat lost its ball.", and who if it saw the mouse? Use the table, then call `german`.
 #
 # <details><summary>Answer</summary>
 #
-# The cat at place 1 has 11.5, the dog at place 4 has 9.8: *ihren*, and that is wrong. The dog at 1 has 13.3, the mouse at 5 has 14.9: *ihren*, wrong again. `german` writes both.
+# The dog at place 1 has 13.3. The cat at 5 has 7.4: *seinen*, right. The mouse at 5 has 14.9: *ihren*, wrong. `german` writes both.
 # </details>
 #
 # ## Next
 #
-# For one more chapter, read [04 Attention](04_attention.ipynb); for the book, go on with [03 Stacks](03_stacks.ipynb) (1 and 2 are background).
+# For one more chapter, read [04 Attention](04_attention.ipynb); for the book's *main path*, go on with [03 Stacks](03_stacks.ipynb) (1 and 2 are background).
