@@ -72,16 +72,16 @@ from torch import Tensor, nn
 #
 # whole_model, cut_model = new_model(Residual), new_model(NoLane)
 # losses, cut_losses = train(whole_model), train(cut_model)
-# # tokens of chapter 0: 0 is padding, 1 begins, 2 ends, and 3 to 12 are the digits 0 to 9
+# # chapter 0: 0 is padding, 1 the begin mark, 2 the end mark, 3 to 12 are the digits 0 to 9
 # number = torch.tensor([[int(digit) + 3 for digit in "31415926"]])
 # for name, model in (("with x +:   ", whole_model), ("without x +:", cut_model)):
 #     print(name, "31415926 ->", shown(write(model, number, longest=9)[0]))
 # views.race({"without x +": cut_losses, "with x +": losses}, every=1, scale="linear")
 
 # %% [markdown]
-# *Follow the red line: without `x +` the model is ahead for nearly 80 steps, and then its loss hardly falls any more. The other line rests at guessing before it falls.*
+# *Follow the red line: without `x +` the model is ahead for nearly 80 updates, and then its loss hardly falls any more. The other line rests at guessing before it falls.*
 #
-# With `x +` the model writes the number backwards. Without `x +` it writes 1, until we stop it. To guess among ten digits and the end mark costs $\ln 11 = 2.4$, and its loss is 1.7, so it has learned *something*. What could one know about 31415926, and still answer "1" and never end?
+# With `x +` the model writes the number backwards. Without `x +` it writes 1, until we stop it. Guessing costs 2.4, and its loss is 1.7, so it has learned *something*. What could one know about 31415926, and still answer "1" and never end?
 
 # %% [markdown]
 # ## Every token keeps its lane
@@ -111,7 +111,7 @@ from torch import Tensor, nn
 #
 # Take two tokens with the vectors $(1,1,-1,-1)$ and $(1,-1,1,-1)$: the outer numbers are the same, and the inner ones are opposite. Attention is a weighted mean. Suppose that each token gives 0.6 of its weight to itself and 0.4 to the other. Without lanes the mean *replaces* the token, and the second number of the first token becomes $0.6\cdot 1+0.4\cdot(-1)=0.2$. With lanes the mean is *added*, and it becomes $1+0.2=1.2$. The table shows the first token; the other has the opposite inner numbers. Under it is the **cosine** between both tokens: 0 if they have nothing in common, and 1 if they point in the same direction.
 #
-# | |input|after layer 1|after layer 2|
+# | |input|after one layer|after two layers|
 # |---|---|---|---|
 # |replaced|$(1,1,-1,-1)$|$(1,0.2,-0.2,-1)$|$(1,0.04,-0.04,-1)$|
 # |cosine|0|0.92|0.997|
@@ -155,7 +155,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # *Compare the last column: with lanes only nearby digits are alike, and without lanes the decoder gets one vector eight times.*
 #
-# The cut model found no way out, at none of four learning rates ([evidence 3.1](evidence/03_stacks.ipynb)). Why not, we ask below.
+# The cut model found no way out, at none of four learning rates ([evidence 3.1](evidence/03_stacks.ipynb): pages of *evidence* have tables and doubts, for readers who want to check). Why not, we ask below.
 
 # %% [markdown]
 # ## What gets through is a count
@@ -313,12 +313,13 @@ class Stack(nn.Module):
 # %% [markdown]
 # ## Without norms, heads choose too early
 #
-# Keep the lane and delete the norm. Chapter 0's two layers still learn ([evidence 3.2](evidence/03_stacks.ipynb)). Six layers, as many as the paper has, do not: in 200 steps the loss falls to 0.9 with norms, and only to 82 without them, where guessing costs 2.4 ([evidence 3.5](evidence/03_stacks.ipynb), the middle one of three trainings each). What do large numbers do to a layer?
+# Keep the lane and delete the norm. Chapter 0's two layers still learn ([evidence 3.2](evidence/03_stacks.ipynb)). Six layers, as many as the paper has, do not: in 200 updates the loss falls to 0.9 with norms, and only to 82 without them, where guessing costs 2.4 ([evidence 3.5](evidence/03_stacks.ipynb), the middle one of three trainings each). What do large numbers do to a layer?
 #
 # A score is a product of two vectors. If both are ten times as large, it is a hundred times as large. Of the scores 1 and 2, softmax makes the weights 0.27 and 0.73. Of 100 and 200 it makes 0 and 1. How sure will the heads of six layers be that have learned nothing yet?
 
 # %% tags=["active-ipynb"]
-# from transformer.teaching.boxes import Attention, FeedForward  # chapter 0's sub-layers
+# # chapter 0's sub-layers; attention is called with a key and a value, there with `seen`
+# from transformer.teaching.boxes import Attention, FeedForward
 #
 #
 # class NoNorm(Residual):
@@ -336,7 +337,8 @@ class Stack(nn.Module):
 #     )
 #     for parameter in stack.parameters():
 #         if parameter.dim() == 2:  # matrices
-#             nn.init.xavier_uniform_(parameter)  # the rule of Glorot and Bengio (2010)
+#             # random numbers of a size that keeps the signal's (Glorot and Bengio, 2010)
+#             nn.init.xavier_uniform_(parameter)
 #     return stack
 #
 #
@@ -393,7 +395,7 @@ class PreNorm(Residual):
 
 # %% tags=["active-ipynb"]
 # def way_back(residual):
-#     """How much of the sent gradient arrives at heights 0 to 6: the mean of 20 starts."""
+#     """How much of the sent gradient arrives at heights 0 to 6: the mean of 20 seeds."""
 #     parts = []
 #     for start in range(20):
 #         torch.manual_seed(start)
@@ -415,7 +417,7 @@ class PreNorm(Residual):
 #
 # The line of pre-norm is the 1 of $1+f'(x)$. In post-norm each norm divides the lane, and with it the gradient. Without lanes a gradient still arrives, but all of it is the rest. What the rest is worth, this picture does not say; in stacks of small networks, nothing of what was sent could be read in it ([evidence 3.3](evidence/03_stacks.ipynb)). That is a likely reason why the cut model found no way out.
 #
-# After two layers, as many as chapter 0 has, post-norm has kept more than a third, and it learns well. With six layers on each side, pre-norm came to a loss of 0.1 in 200 steps. Post-norm came to 0.9 ([evidence 3.5](evidence/03_stacks.ipynb)).
+# After two layers, as many as chapter 0 has, post-norm has kept more than a third, and it learns well. With six layers on each side, pre-norm came to a loss of 0.1 in 200 updates. Post-norm came to 0.9 ([evidence 3.5](evidence/03_stacks.ipynb)).
 #
 # We rebuild the paper, so we keep its order. It needs a careful start, which [chapter 12](12_optimizer.ipynb) gives it.
 
@@ -467,9 +469,7 @@ class DecoderLayer(nn.Module):
 # %% [markdown]
 # ## What must not get through
 #
-# In training the decoder is given the whole right answer at once, and at each place has to name the *next* token. If it could look ahead, it would only have to copy. Its self-attention is therefore *causal*: a mask, a triangle, lets each token look at itself and at earlier ones.
-#
-# Does the triangle hide the answer through six layers, or does it leak from neighbour to neighbour? And what if you forget it in a single layer? A gradient can tell: if that of an output with respect to an input is zero, a small change of the input does not reach the output. We send random vectors through six untrained decoder layers.
+# The causal mask of chapter 0 is a triangle. Does it hide the answer through six layers, or does it leak from neighbour to neighbour? And what if you forget it in a single layer? A gradient can tell: if that of an output with respect to an input is zero, a small change of the input does not reach the output. We send random vectors through six untrained decoder layers.
 
 # %% tags=["active-ipynb"]
 # class Forgetful(DecoderLayer):
@@ -553,7 +553,7 @@ class DecoderLayer(nn.Module):
 #     return signal_only, gradient_only
 # ```
 #
-# In stacks of twelve small networks, either half alone learned hardly anything, and whole lanes learned from every start ([evidence 3.3](evidence/03_stacks.ipynb)).
+# In stacks of twelve small networks, either half alone learned hardly anything, and whole lanes learned in every training ([evidence 3.3](evidence/03_stacks.ipynb)).
 # </details>
 #
 # **3. To think about.** Random vectors go up untrained layers, and the rows say which sub-layers have a lane. Why is the third row dark after two layers, and the second is not? And why does even the first row darken?
