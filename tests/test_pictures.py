@@ -82,7 +82,6 @@ PICTURES = {
         source=["2", "4", "1", "pad"],
         written=["8", "7", "0", "end"],
     ),
-    "shift": lambda: views.shift(WORDS, ["Tom", "füttert", "seinen", "Hund"]),
     "leak": lambda: views.leak(WORDS, ["Tom", "füttert", "seinen", "Hund"], place=1),
     "three_trainings": lambda: views.three_trainings(
         {"A": [(10, 2.0), (20, 0.01)], "B": [(10, 3.0), (20, 0.1)]},

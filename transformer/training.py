@@ -70,14 +70,7 @@
 #
 # ## Every word is a question
 #
-# We ask a translator for one word at a time. The decoder reads the true German up to a word, and has to name the next one. Even where it would have erred, it continues from the *true* word (**teacher forcing**). So one pass through the model asks all the questions of a sentence. The answers are the *gold* of [chapter 10](10_data.ipynb), the same sentence shifted by one place:
-
-# %% tags=["active-ipynb"]
-# english, german = held_out[1]
-# views.shift(german.split(), gloss(german).split())
-
-# %% [markdown]
-# *Each column is a question. To name "junge", the decoder may use the four words to which the blue lines lead; no line leads to a word behind them.*
+# We ask a translator for one word at a time. The decoder reads the true German up to a word, and has to name the next one. Even where it would have erred, it continues from the *true* word (**teacher forcing**). So one pass through the model asks all the questions of a sentence. The answers are the *gold* of [chapter 10](10_data.ipynb), the same sentence shifted by one place.
 #
 # Say that four right words had the probabilities $p$ = 1, ½, 1 and ¼. By $-\ln p$ a sure one costs nothing, ½ costs 0.69, and ¼ costs 1.39. The mean, 0.52, is the loss. Padding is no question, so the mean leaves it out.
 
@@ -647,3 +640,11 @@ def train(
             log.append({"update": update, "loss": loss, **validate(model)})
             losses = []
     return log
+
+
+# %% tags=["active-ipynb"]
+# learned = encode_pairs(tokenizer, to_learn)
+# # two parts of 600 tokens an update; the rate is at the paper's very first steps
+# settings = TrainingConfig(updates=20, batch_tokens=600, accumulate=2, validate_every=10)
+# for row in train(yours, learned, settings):
+#     print(row)

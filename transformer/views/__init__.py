@@ -54,7 +54,6 @@ HOMES = {
     "training": [
         "leak",
         "reading_begins",
-        "shift",
         "strange_sources",
         "three_trainings",
     ],

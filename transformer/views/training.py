@@ -39,29 +39,6 @@ def in_english(ax, meanings):
         ax.text(place, -0.5, meaning, color=GREY, style="italic", **MIDDLE)
 
 
-def reads_up_to(ax, place, **line):
-    """Lines from the words that may be read to the word that is asked for at a place."""
-    for other in range(place + 1):
-        ax.plot([other, place], [1.08, 0.26], **line)
-
-
-def shift(words, meanings):
-    """Every word of a target is a question: what the decoder reads, and what it is asked
-    for; below, what each word means. Blue lines lead to one
-    question from the words that it may use."""
-    figure, ax = canvas((-2.3, len(words) + 0.6), (-0.8, 1.65), 0.86)
-    reads, asked = two_rows(ax, words)
-    in_english(ax, meanings)
-    example = len(words) // 2
-    reads_up_to(ax, example, color=BLUE, lw=1.8, zorder=1)
-    figure.alternative = (
-        f"The decoder reads {' '.join(reads)}. Below each word is the next one, which it "
-        f"is asked for: {' '.join(asked)}. Blue lines run to “{asked[example]}” "
-        f"from the words up to “{reads[example]}”."
-    )
-    return figure
-
-
 def leak(words, meanings, place):
     """Why a decoder without a mask need not think: the answer to the question at a place
     is among the words that it reads. Above in training, below when it writes."""
