@@ -42,9 +42,9 @@ from torch import Tensor, nn
 #
 # The simplest way to hear from the others is to **average**: each word takes a quarter of everyone. But then every word hears the same, and "his" learns no more about Tom than about the dog.
 #
-# So the shares should depend on the words. Let the **score** of word $j$ for word $i$ be the inner product $x_i \cdot x_j$ of their vectors, which is large when the two agree. Softmax turns a row of scores into **weights**, positive and adding up to 1: it takes $e$ to the power of each score and divides by the sum.
+# So the shares should depend on the words. Let the **score** of word $j$ for word $i$ be the inner product $x_i \cdot x_j$ of their vectors, which is large when the two agree. Softmax, as in chapter 0, turns a row of scores into **weights**, positive and adding up to 1.
 #
-# To begin with, every word has a vector with a single 1, in a place of its own. Before you look: whom will "his" listen to most?
+# To begin with, every word (in a model, every token) has a vector with a single 1, in a place of its own. Before you look: whom will "his" listen to most?
 
 # %% tags=["active-ipynb"]
 # words = ["Tom", "feeds", "his", "dog"]
@@ -115,7 +115,7 @@ from torch import Tensor, nn
 # *Tom and "feeds" look at each other, which was impossible with one vector for each word, and "his" looks at Tom, unanswered.*
 
 # %% [markdown] tags=["question-04"]
-# It is only a weighted sum. Its power is where the weights come from: not from places in the sentence, but from the words themselves. If you read the sentence backwards, will "his" still find Tom? Each pair of words has the same score as before, and a sum does not depend on the order of its terms. So "his" receives exactly what it received. The price: attention has no idea of order. [Chapter 7](07_positions.ipynb) mends that.
+# It is only a weighted sum. Its power is where the weights come from: not from positions in the sentence, but from the words themselves. The price: attention has no idea of order, as chapter 0 showed. [Chapter 7](07_positions.ipynb) mends that.
 
 # %% [markdown] tags=["question-05"]
 # ## Why divide by the root of $d_k$?
@@ -144,7 +144,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # ## Masks: who may not be looked at
 #
-# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And the decoder, the half of a Transformer that writes, learns to guess the *next* word at every place at once, and must not read the answers. So a **causal** mask lets each word look at itself and at earlier words only.
+# Sometimes a word must not look. Sentences in a batch are filled up to one length with **padding**, which means nothing. And in training, as in chapter 0, the decoder has the right answers before it and must not read them. So a **causal** mask lets each word look at itself and at earlier words only.
 #
 # A mask is a table of True and False, and in this book **True means "may be looked at"**. To forbid a key, the paper writes $-\infty$ over its score, because $e^{-\infty} = 0$. But if *all* keys are forbidden, as in an empty sentence, softmax would divide 0 by 0. So we write the lowest finite number, and set forbidden weights to 0 afterwards.
 #
@@ -182,7 +182,7 @@ def attention(
     q: (..., T, d_k), k: (..., S, d_k), v: (..., S, d_v); mask as in `masked_softmax`.
     Returns the output (..., T, d_v) and the weights (..., T, S).
     """
-    q = q / math.sqrt(q.shape[-1])  # before the product, which 16 bits may not hold
+    q = q / math.sqrt(q.shape[-1])  # first, so that the products stay small
     scores = q @ k.transpose(-2, -1)  # (..., T, S)
     weights = masked_softmax(scores, mask)
     return weights @ v, weights
@@ -209,7 +209,7 @@ def attention(
 # %% [markdown]
 # ## One blend cannot serve two wishes
 #
-# "His" wanted only an owner. A verb wants two things at once: who does it, and to whom. One attention can look at both, but half of Tom and half of the dog no longer tells which of them fed the other.
+# In chapter 0 "its" had two questions, whose and what, and one blend could not answer both. "Feeds" has two as well: who does it, and to whom? One attention can look at both, but half of Tom and half of the dog no longer tells which of them fed the other.
 #
 # A small task puts a number on that. Each input is six **pairs**, a name and a random number each. A query asks for two of the names, for example Tom and then Rex, his dog, and wants their numbers in this order. The numbers have mean 0 and variance 1, so always answering 0 has a squared error of 1.
 #
@@ -371,9 +371,9 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # ## A head that nobody told whose
 #
-# Our story was staged. Nobody staged the heads of the small model that ships with this book: it learned from English sentences and their translations. In German, "its" must follow its owner: *ihren Ball* if the owner's noun is feminine, *seinen Ball* if it is masculine. So the model has a reason to find out whose.
+# Our story was staged. Nobody staged the heads of the small translator of chapter 0: it learned from English sentences and their translations. It must choose between *ihren Ball* and *seinen Ball*, and so it has a reason to find out whose.
 #
-# Its encoder has two layers of four heads. On validation sentences we counted how often each head looks from "its" most at the owner, of all the nouns that "its" might mean. The best is the third head of the first layer.
+# Its encoder has two layers of four heads. On sentences that it had not learned from we counted how often each head looks from "its" most at the owner, of all the nouns that "its" might mean. The best is the owner head of chapter 0 (in words the third head of the first layer).
 #
 # Here that head meets two nouns before "its". A city, a lady and a cat are feminine in German, and only the dog is masculine, so the translation shows which noun was taken for the owner. Whom will "its" look at?
 
@@ -397,9 +397,9 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # *Thicker arcs are larger weights: "its" finds the dog in spite of the city and the lady, but where the rival is a cat it takes the cat, and so does the German, in red.*
 #
-# So the head takes neither simply the first noun nor the nearest. It passes over a lady, whose ball would not be called "its", and takes a cat, although most readers would say the dog.
+# So the head takes neither simply the first noun nor the nearest. It passes over a lady, whose ball would not be called "its", and takes a cat, wrongly: it goes by a score for each noun, as chapter 0 showed.
 #
-# How often is it right? In 114 test sentences "its" could mean several nouns, and in 105 of them the head looks most at the right one. Always the first noun is right in 80, always the nearest before "its" in 15. Where the first noun is wrong, in 34 sentences, the head is still right in 26 ([evidence 4.5](evidence/04_attention.ipynb)).
+# How often is it right? In 114 other new sentences "its" could mean several nouns, and in 105 of them the head looks most at the right one. Always the first noun is right in 80, always the nearest before "its" in 15. Where the first noun is wrong, in 34 sentences, the head is still right in 26 ([evidence 4.5](evidence/04_attention.ipynb)).
 #
 # Whose dog, then? A query, some keys and a blend are enough for "his" to hear *Tom*, and for "its" training has found queries and keys that mostly do the same. [Chapter 19](19_visualization.ipynb) turns this head by hand, and watches whether the German follows.
 
