@@ -86,17 +86,17 @@ from torch import Tensor, nn
 #
 # Put two numbers $a$ and $b$ side by side on a word's lane, for example 1 and 3. How far is $b$ ahead? Let
 #
-# $$h = \max(0,\, b - a) .$$
+# $$m = \max(0,\, b - a) .$$
 #
-# Here $h = 2$. Now add $h$ to $a$ and take it from $b$: the lane has $(3, 1)$. If the lane had $(3, 1)$ from the beginning, $b$ is not ahead, so $h = 0$ and nothing changes. Either way the larger number is now the first.
+# Here $m = 2$. Now add $m$ to $a$ and take it from $b$: the lane has $(3, 1)$. If the lane had $(3, 1)$ from the beginning, $b$ is not ahead, so $m = 0$ and nothing changes. Either way the larger number is now the first.
 #
 # We did three things:
 #
 # 1. We **read** from the lane, with the weights $(-1, 1)$.
 # 2. We **bent** the result, so that only a lead counts.
-# 3. We **wrote** to the lane $h$ times $(1, -1)$.
+# 3. We **wrote** to the lane $m$ times $(1, -1)$.
 #
-# A number such as $h$ is called a **hidden unit**. The paper's **feed-forward network** is $d_{ff}$ hidden units side by side. The matrix $W_1$ has the weights with which the units read, the matrix $W_2$ the weights with which they write, and both steps add a bias:
+# A number such as $m$ is called a **hidden unit**. The paper's **feed-forward network** is $d_{ff}$ hidden units side by side. The matrix $W_1$ has the weights with which the units read, the matrix $W_2$ the weights with which they write, and both steps add a bias:
 #
 # $$\mathrm{FFN}(x) = \max(0,\; xW_1 + b_1)\, W_2 + b_2$$
 
@@ -231,7 +231,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## Every word has the same network, and has it to itself
 #
-# In a sentence every word has a lane. The network works at every place with the same $W_1$ and $W_2$, on one word at a time. That is why its full name is **position-wise** feed-forward network.
+# The network works on every lane by itself, with the same $W_1$ and $W_2$. That is why its full name is **position-wise** feed-forward network.
 #
 # Let us put another word in the place of "dog", with random vectors and untrained weights. Which of the four words can notice it?
 
@@ -299,7 +299,7 @@ class FeedForward(nn.Module):
 #
 # Attention makes its keys and values from the words of the sentence. The network's are learned and the same for every sentence. And there is no softmax, so many units may be on at a time, or none.
 #
-# So one can read the network as a **key-value memory** (Geva et al., 2021). Each entry says: *where you find this pattern, write that.*
+# So one can read the network as a **key-value memory** (Geva et al., 2021), which is not the encoder's memory. Each entry says: *where you find this pattern, write that.*
 
 # %% tags=["active-ipynb"]
 # total = network.W_2.bias
@@ -315,7 +315,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # *Follow x from left to right: it meets all keys, most units stay off, and the values of the others are added to the lane, with the bias.*
 #
-# Can one read the entries of a trained network? This book ships with a small translator from English to German, trained on sentences that a grammar wrote. It has two layers on each side. The decoder's last network has 512 units and works just before the next German word is named. We let the decoder read *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill", and watch three units, picked because they are easy to read. How strong is each after every word? And which words does its value raise? The model's last step compares the lane with a vector for each word ([chapter 6](06_embeddings.ipynb)), so we compare the value with these vectors.
+# Can one read the entries of a trained network? Take the small translator of chapter 0, with two layers on each side. The decoder's last network has 512 units and works just before the next German word is named. We let the decoder read *Dieser Esel wartete geduldig auf einem Hügel*, word by word "this donkey waited patiently on a hill", and watch three units, picked because they are easy to read. How strong is each after every word? And which words does its value raise? The model's last step compares the lane with a vector for each word ([chapter 6](06_embeddings.ipynb)), so we compare the value with these vectors.
 
 # %% tags=["active-ipynb"]
 # model, tokenizer = load()
@@ -324,6 +324,7 @@ class FeedForward(nn.Module):
 #
 # def lane_into(translator, layer, pairs):
 #     """What a layer's network is given at each place of the sentences: (places, 128)."""
+#     # before: the German words that the decoder reads, after: the right next words
 #     source, before, after = units.read_with_translation(tokenizer, pairs)
 #     network = translator.get_submodule(f"{layer}.feed_forward")
 #     x = units.inputs_of(network, lambda: translator(source, before))
@@ -357,7 +358,7 @@ class FeedForward(nn.Module):
 # In 100 other sentences the model reads each translation up to some word, and we count how often its likeliest next word is right. Before you look: how much will a sum lose?
 
 # %% tags=["active-ipynb"]
-# sentences = read_corpus("bundled", "test")
+# sentences = read_corpus("bundled", "test")  # the model has not learned from these
 # to_fit, to_test = sentences[100:400], sentences[:100]
 #
 #
@@ -403,12 +404,13 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # *The pale bars are with a constant in the network's place, the orange bars with the best sum; the dashed line is the model with its networks.*
 #
-# In the encoder not even a constant costs much. Decoder 1's network matters greatly, but a sum can nearly replace it. Decoder 2's network needs its bend: a sum there loses nine words of 100. Sums in all four places lose 28. What goes wrong without the last network's bend? Here are two sentences that we picked because the sum gets them wrong:
+# In the encoder not even a constant costs much. The network of the decoder's first layer ("decoder 1") matters greatly, but a sum can nearly replace it. That of the second layer needs its bend: a sum there loses nine words of 100. Sums in all four places lose 28. What goes wrong without the last network's bend? Here are two sentences that we picked because the sum gets them wrong:
 
 # %% tags=["active-ipynb"]
 # english = ["This donkey waited patiently on a hill.", "The dog sleeps."]
 # without_last_bend = put(best_sum, ["decoder.layers.1"])
 # for title, translator in (("whole model", model), ("without", without_last_bend)):
+#     # beam=1: word by word, always the likeliest
 #     print(f"{title}:", *translate(translator, tokenizer, english, beam=1))
 
 # %% [markdown]
@@ -416,7 +418,7 @@ class FeedForward(nn.Module):
 #
 # Who compares, then? In our task one unit can, once attention has brought both numbers to one lane. In the translator a sum can do most of what one network does. But without the last network's bend, the model chooses the wrong form of a verb in our two sentences.
 #
-# *Many later models bend smoothly. One such bend, the SiLU, is exactly our head's curve for $t = 1$.*
+# *Many later models bend smoothly. One such bend, the SiLU, $x/(1 + e^{-x})$, is exactly our head's curve for $t = 1$.*
 
 # %% [markdown]
 # ## What to keep
@@ -428,11 +430,11 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## Exercises
 #
-# **1. By hand.** Two features of a word, $x_1$ and $x_2$, are each 0 or 1: say, "is in the plural" and "is the subject". Find a unit that is 1 if both are there, and else 0. Then find two units whose weighted sum is 1 if *exactly one* is there, and else 0. Why can no sum without units do that?
+# **1. By hand.** Two features of a word, $x_1$ and $x_2$, are each 0 or 1: say, "is in the plural" and "is the subject". Find two units whose weighted sum is 1 if *exactly one* is there, and else 0. Why can no sum without units do that?
 #
 # <details><summary>Answer</summary>
 #
-# Both: $\max(0,\ x_1 + x_2 - 1)$. Exactly one: $\max(0,\ x_1 + x_2) - 2\max(0,\ x_1 + x_2 - 1)$. For none, one and both of the features this is 0, 1 and $2 - 2 = 0$. A sum would need $w = 0$, $u = 1$ and $v = 1$, and then says 2 for both.
+# $\max(0,\ x_1 + x_2) - 2\max(0,\ x_1 + x_2 - 1)$. For none, one and both of the features this is 0, 1 and $2 - 2 = 0$. A sum would need $w = 0$, $u = 1$ and $v = 1$, and then says 2 for both.
 # </details>
 #
 # **2. In code.** Draw a hat with kinks: 0 up to $-1$, from there up to 1 at 0, down to 0 at 1, and 0 from there on. It is a weighted sum of three hidden units, each the `relu` of $x$ plus a bias. Use `relu` and no other function with a bend.
@@ -488,7 +490,7 @@ class FeedForward(nn.Module):
 # With $s = 0$ the head takes the mean of both numbers, and the variance is the 0.18 of the best sum. With $s = 2$ it is about 0.002: the head leans to the word with the larger number. With $s = 8$ it is worse than at the beginning, because a large number with a wrong name now has the highest score. So a head can compare *words* by their scores. On one lane $a$ and $b$ share a weight. There it can only weigh their difference against another word, as our head that bends did.
 # </details>
 #
-# **4. With the translator.** Alone, the four sums cost about 12 words of 100 together, but all four at once cost 28. Is `put` to blame? It fits each sum to lanes of the whole model, but behind another sum the lanes are different. Fit each sum to the lanes of the model in which the sums before it are already at work. How many words are right now?
+# **4. With the translator.** Alone, the four sums cost 0.7, 0.7, 1.7 and 8.8 words of 100, together 12, but all four at once cost 28. Is `put` to blame? It fits each sum to lanes of the whole model, but behind another sum the lanes are different. Fit each sum to the lanes of the model in which the sums before it are already at work. How many words are right now?
 
 # %% [markdown]
 # <details><summary>Answer</summary>
