@@ -11,7 +11,7 @@
 #
 # *Section 3.4 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 4](04_attention.ipynb).*
 #
-# A small translator from English to German ships with this book. It holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns. The computer chose their places: across and up are the two directions in which these sixty rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
+# The small translator of chapter 0 holds every word that it knows as a row of 128 numbers. Here are the rows of sixty English nouns. The computer chose their places: across and up are the two directions in which these sixty rows differ most. Go around the picture, and guess: what do the nouns of one colour have in common?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -49,6 +49,7 @@
 #     """Places in the plane of the two directions in which some rows differ most."""
 #     rows = rows / rows.norm(dim=1, keepdim=True)  # only directions, no lengths
 #     rows = rows - rows.mean(dim=0)
+#     # svd sorts all directions by how far the rows differ along them: take two
 #     return rows @ torch.linalg.svd(rows, full_matrices=False).Vh[:2].T
 #
 #
@@ -87,7 +88,7 @@ from torch import Tensor, nn
 class Embedding(nn.Module):
     """Rows of a matrix E (V, d_model), times sqrt(d_model): (B, T) -> (B, T, d_model).
 
-    Section 3.4. Rows start as N(0, 1 / d_model), so that scaled rows have variance 1.
+    Section 3.4. Rows start random, with variance 1 / d_model, which scaling makes 1.
     """
 
     def __init__(self, vocab_size: int, d_model: int):
@@ -110,7 +111,7 @@ class Embedding(nn.Module):
 #
 # ## The same rows write
 #
-# At its other end the model has worked out a vector $x$, and must say which word comes next. So it compares $x$ with a row for every word, as a query is compared with keys. The inner products are called **logits**:
+# At its other end the model has worked out a vector $x$, and must say which word comes next. So it compares $x$ with a row for every word, as a query is compared with keys. The inner products, chapter 0's scores of the vocabulary, are called **logits**:
 #
 # $$z = x E^\top$$
 #
@@ -153,14 +154,14 @@ class Projection(nn.Module):
 # assert torch.allclose(softmax(logits), logits.softmax(dim=0))  # torch's own
 
 # %% [markdown]
-# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Here German puts the verb "lost" at the end, so next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. The cat is feminine, and so *ihren* is right. Which row will fit better?
+# Now the translator. It has read "The lady saw the cat that lost its ball." and has written *Die Dame sah die Katze, die*. Here German puts the verb "lost" at the end, so next comes "its". German says *ihren* if the owner is feminine, and *seinen* if the owner is masculine or neuter. The cat is feminine, so *ihren* is right. Which row will fit better?
 
 # %% tags=["active-ipynb"]
 # told = "The lady saw the cat that lost its ball."
 # so_far = "Die Dame sah die Katze, die"
 # source = torch.tensor([[*tokenizer.encode(told), tokenizer.eos_id]])
 # written = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(so_far)]])
-# with torch.no_grad(), cache(model) as seen:
+# with torch.no_grad(), cache(model) as seen:  # keeps what each part puts out
 #     model(source, written)
 # x = seen["decoder.output"][0, -1]  # for the word after the last
 # z = seen["logits"][0, -1]
@@ -173,23 +174,23 @@ class Projection(nn.Module):
 # %% [markdown]
 # *Begin on the left: among other words the encoder reads "cat" and the decoder die, each by its row. On the right the x that comes out is compared with all rows of the same matrix, and ihren fits best. Drawn are seven of 3,500 rows and ten of their 128 numbers.*
 #
-# So one matrix has three jobs: it **reads English**, it **reads German**, namely what has been written so far, and it **writes German**. Why should they share? The paper does not say. One matrix is smaller: with three, the paper's base model would have about 103 million parameters instead of 65. It may also translate better, but on our test set we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
+# So one matrix has three jobs: it **reads English**, it **reads German**, namely what has been written so far, and it **writes German**. Why should they share? The paper does not say. One matrix is smaller: with three, the paper's base model would have about 101 million parameters, not the 63 that chapter 8 counts. It may also translate better, but on new sentences we could not tell ([evidence 6.2](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## Why times the root of d?
 #
 # The paper gives no reason for the factor, and a very small model of ours did as well without it ([evidence 6.1](evidence/06_embeddings.ipynb)). A plausible reason is that reading and writing want rows of different sizes.
 #
-# **To write, the rows should be small.** The numbers of $x$ have about variance 1, because they come out of a LayerNorm ([chapter 3](03_stacks.ipynb)). Let the numbers of $E$ have variance 1, too, and let rows be 512 wide. A logit is then a sum of 512 products, and about $\sqrt{512} = 23$ in size. Take a vocabulary of 2,000 words. The largest of 2,000 such logits is by chance near 80, and the right word's is on average 0. So before any training the loss is near 80, where an even guess would cost $\ln 2000 = 7.6$. If the rows have variance $1/d_{model}$, logits are about 1 in size, and the loss begins at 8.
+# **To write, the rows should be small.** The numbers of $x$ have about variance 1, because they come out of a LayerNorm ([chapter 3](03_stacks.ipynb)). Let the numbers of $E$ have it, too, and let rows be 512 wide. A logit is then a sum of 512 products, and about $\sqrt{512} = 23$ in size. Take a vocabulary of 2,000 words. The largest of 2,000 such logits is by chance near 80, and the right word's is on average 0. So before any training the loss is near 80, where an even guess would cost $\ln 2000 = 7.6$. If the rows have variance $1/d_{model}$, logits are about 1 in size, and the loss begins at 8.
 #
 # **To be read, the rows should be larger.** They are added to vectors that mark positions ([chapter 7](07_positions.ipynb)), with numbers up to 1. Beside these a small row is faint. So $E$ stays small, and only what is read is multiplied by $\sqrt{d_{model}}$.
 
 # %% [markdown]
 # ## Writing pulls one row and pushes all others
 #
-# How does training move a row that writes? A prediction is scored by $-\log p$ of the word that was right, the **cross-entropy**. It is small, $-\log 0.67 = 0.41$, if the cat was right, and large, $-\log 0.09 = 2.41$, if the dog was right. With $g$ for the right word, the loss is
+# How does training move a row that writes? A prediction is scored by $-\ln p$ of the word that was right, the **cross-entropy**. It is small, $-\ln 0.67 = 0.41$, if the cat was right, and large, $-\ln 0.09 = 2.41$, if the dog was right. With $g$ for the right word, the loss is
 #
-# $$-\log p_g = -z_g + \log \sum_j e^{z_j} .$$
+# $$-\ln p_g = -z_g + \ln \sum_j e^{z_j} .$$
 #
 # Take its derivative by a logit $z_i$. The second part gives $e^{z_i} / \sum_j e^{z_j}$, which is $p_i$. The first part gives $-1$ for the right word. So
 #
@@ -227,7 +228,7 @@ class Projection(nn.Module):
 #     print(sentences[25])
 
 # %% [markdown]
-# The new model has the parts of this book's Transformer, which chapters 3 to 8 build, with one layer and rows of 32 numbers. We keep its English matrix at three moments.
+# The new model is this book's Transformer (chapters 3 to 8) with one layer and rows of 32 numbers. We keep its English matrix at three moments.
 
 # %% tags=["active-ipynb"]
 # texts = " ".join(english + german + no_gender).replace(".", " .")
@@ -240,19 +241,19 @@ class Projection(nn.Module):
 #
 #
 # def learn(first, second, one_matrix=False):
-#     """Train a small translator; its source matrix after 0, 50 and 200 steps."""
+#     """Train a new translator; its source matrix after 0, 50 and 200 updates."""
 #     source = ids_of(first)
 #     target = F.pad(ids_of(second), (1, 0), value=1)  # 1 is <start>
 #     torch.manual_seed(2)  # of seeds 0 to 2 the middle one
 #     sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0)
 #     config = TransformerConfig(len(words), **sizes, tie_embeddings=one_matrix)
-#     small = Transformer(config)
+#     small = Transformer(config)  # chapter 8's, with one matrix for all or two
 #     adam = torch.optim.Adam(small.parameters(), lr=0.005)
 #     kept = {}
 #     for step in range(201):
 #         if step in (0, 50, 200):
 #             kept[step] = small.embedding.weight.detach().clone()
-#         some = torch.randint(len(source), (64,))  # sentences of this step
+#         some = torch.randint(len(source), (64,))  # sentences of this update
 #         logits = small(source[some], target[some, :-1])
 #         loss = F.cross_entropy(logits.flatten(0, 1), target[some, 1:].flatten())
 #         adam.zero_grad()
@@ -290,12 +291,12 @@ class Projection(nn.Module):
 #
 # That is how gender gets into an English row. No English sentence tells it, and nothing pushed these rows. But a row that does not tell the gender makes the decoder guess at each article, and a wrong guess sends a gradient back through decoder and encoder, down to the row that could have told. Without the genders in German, the heaps do not form.
 #
-# Pushes do exist in the large translator, where one matrix serves all. But they do not tell nouns apart: at the first step of a training, they move the cat, the dog and the house in almost the same direction ([evidence 6.3](evidence/06_embeddings.ipynb)).
+# Pushes do exist in the translator of chapter 0, where one matrix serves all. But they do not tell nouns apart: at the first update of a training, they move the cat, the dog and the house in almost the same direction ([evidence 6.3](evidence/06_embeddings.ipynb)).
 
 # %% [markdown]
 # ## Turn a cat, and the grammar follows
 #
-# Back to the large translator. Does its decoder *use* the place of a row? Then we can turn a cat into a masculine animal. We add the mean row of *der* nouns to the row of "cat", and subtract the mean row of *die* nouns. The means come from 185 other nouns, none of which is on the map. Guess which words of the German will change.
+# Back to the translator of chapter 0. Does its decoder *use* the place of a row? Then we can turn a cat into a masculine animal. We add the mean row of *der* nouns to the row of "cat", and subtract the mean row of *die* nouns. The means come from 185 other nouns, none of which is on the map. Guess which words of the German will change.
 
 # %% tags=["active-ipynb"]
 # means = {
@@ -347,7 +348,7 @@ class Projection(nn.Module):
 # %% [markdown]
 # Turned to *die*, the hat follows. Turned to *das*, it stays *der Hut*. Its neighbours tell what else is in the row: *haben, kann, wurde, wurden, sollte* are German verbs (have, can, was, were, should). And *hat* is also a German word: it means "has". Both languages share one vocabulary and one matrix, so the two words share one row. The encoder reads it as a hat, and the decoder reads and writes it as a verb.
 #
-# Then a matrix of its own should bring the English hat home. Our small translators can tell, because each of their German sentences has a *hat*. How well does the row of the hat fit the mean direction of the other *der* nouns?
+# Then a matrix of its own should bring the English hat home. Our new translators can tell, because each of their German sentences has a *hat*. How well does the row of the hat fit the mean direction of the other *der* nouns?
 
 # %% tags=["active-ipynb"]
 # matrices = {
@@ -446,7 +447,7 @@ class Projection(nn.Module):
 # ```
 # </details>
 #
-# **4. To think about.** Suppose that the small translator went from German to English. German nouns have genders of their own. Would you find heaps of gender among their rows?
+# **4. To think about.** Suppose that the new translator went from German to English. German nouns have genders of their own. Would you find heaps of gender among their rows?
 #
 # <details><summary>Answer</summary>
 #
