@@ -55,16 +55,16 @@ from torch import Tensor, nn
 # print(f"the two dogs are apart by {dogs_apart(lambda x: x):.0%} of their length")
 
 # %% [markdown]
-# Not at all! Attention compares every word with every other and takes a mean, and nowhere does it ask where they are. Shuffle the words, and everyone still meets the same company. The feed-forward network cannot help, because it sees one word at a time.
+# Not at all! Attention takes a mean, and never asks where the words are (chapter 0). Shuffle them, and everyone still meets the same company. The feed-forward network cannot help, because it sees one word at a time.
 #
-# So somebody has to tell a word its place. The paper writes the place into the word's vector. But how do you write down a place, in such a way that attention can tell who bites and who is bitten?
+# So somebody has to tell a word its place, its *position*. The paper writes it into the word's vector. But how do you write down a position, so that attention can tell who bites and who is bitten?
 
 # %% [markdown]
-# ## Why not simply the number of the place?
+# ## Why not simply the number of the position?
 #
 # The plainest idea is to add the number itself to all numbers of the word's vector. But the numbers in a word's vector are about as large as 1. At position 500 we would add 500 to them, and hardly anything of the word would be left.
 #
-# People solved this long ago. They write digits. No digit is larger than 9, and yet seven of them tell ten million places apart: the last digit changes at every step, the digit before it ten times more slowly, and so on. Digits have one flaw. They jump: from 999 to 1,000 four of them change at once. But neighbours should look alike, so that what a network learns about place 999 helps it at place 1,000.
+# People solved this long ago. They write digits. No digit is larger than 9, and yet seven of them tell ten million places apart: the last digit changes at every step, the digit before it ten times more slowly, and so on. Digits have one flaw. They jump: from 999 to 1,000 four of them change at once. But neighbours should look alike, so that what a network learns about position 999 helps it at position 1,000.
 #
 # ## Give each word a clock
 #
@@ -126,7 +126,7 @@ def sinusoids(n: int, d_model: int) -> Tensor:
 # %% [markdown]
 # *Each row is a position: on the left the numbers change from row to row, and on the right the slow hands have hardly left twelve, so there the sines stay near 0 and the cosines near 1.*
 #
-# Your four numbers are the last printed row. The paper adds the row of a position to the vector of the word that is there. You could also learn a row for each position (Gehring et al., 2017), and in the paper's Table 3 such **learned positions** translate as well. But a row that no training sentence reached is still random. Clocks can be computed for any position, so the authors hoped that they would carry to longer sentences.
+# Your four numbers are the last printed row. The paper adds the row of a position to the vector of the word that is there. You could also learn a row for each position (Gehring et al., 2017), and in row E of the paper's Table 3, which tries variants of its model, such **learned positions** translate as well. But a row that no training sentence reached is still random. Clocks can be computed for any position, so the authors hoped that they would carry to longer sentences.
 
 
 # %%
@@ -150,6 +150,7 @@ class LearnedPositions(nn.Module):
     def __init__(self, max_positions: int, d_model: int):
         super().__init__()
         rows = torch.randn(max_positions, d_model)
+        # N(0, 1 / d_model): random around 0, with the variance 1 / d_model
         self.table = nn.Parameter(rows / math.sqrt(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -159,7 +160,7 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # ## Is the word still there?
 #
-# Do the two dogs now differ? And has adding not spoiled the word? From the sum of two *numbers* nobody can tell what was added. What about two *vectors*? The small translator of [chapter 6](06_embeddings.ipynb) has 128 numbers a word, and training with 25 places. We add each of these clocks to each word that it knows. Then we look at a sum alone and guess: which word's vector is nearest, and which clock? For comparison, we do the same with random vectors of the same spread.
+# Do the two dogs now differ? And has adding not spoiled the word? From the sum of two *numbers* nobody can tell what was added. What about two *vectors*? The small translator of chapter 0 has 128 numbers a word and was trained with 25 positions. We add each of these clocks to each word that it knows. From a sum alone we guess: which word's vector is nearest, and which clock? We do the same with random vectors of the same spread.
 
 # %% tags=["active-ipynb"]
 # clocked = Positions(d_model=16)
@@ -195,7 +196,7 @@ class LearnedPositions(nn.Module):
 # %% [markdown]
 # ## A shift is a rotation
 #
-# Say that a head wants the word three places back. What must it know of its own position? Nothing. Whatever the time is, in three positions hand $i$ turns by $3\omega_i$.
+# Say that a head wants the word three positions back. What must it know of its own position? Nothing. Whatever the time is, in three positions hand $i$ turns by $3\omega_i$.
 #
 # Try it with hand 0. At position 0 it points at twelve, so its two numbers are 0 and 1. Turn it by 3 radians:
 #
@@ -239,7 +240,7 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 #
 # $$\sin a \sin b + \cos a \cos b = \cos(a - b),$$
 #
-# which is 1 if they point the same way. A fast hand soon points the same way again, but then slower hands disagree. So the sum over all hands is largest for the same time, and every word would look at itself. Now let the head take $M_3$ as its $W_K$: it sets each key's clock three positions fast. Which word's key then shows the query's time? The key of the word three places back:
+# which is 1 if they point the same way. A fast hand soon points the same way again, but then slower hands disagree. So the sum over all hands is largest for the same time, and every word would look at itself. Now let the head take $M_3$ as its $W_K$: it sets each key's clock three positions fast. Which word's key then shows the query's time? The key of the word three positions back:
 #
 # $$M_3\, PE_{p-3} = PE_p$$
 #
@@ -270,7 +271,7 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 #
 # ## Do trained heads look back?
 #
-# The authors hoped that heads would learn this. We ask the four heads in the small translator's first layer. They get clocks without words, up to places that training never reached. The score of a query at $p$ and a key at $j$ is $PE_p^\top M\,PE_j$, with $M=W_Q^\top W_K/\sqrt{32}$.
+# The authors hoped that heads would learn this. We ask the four heads in the small translator's first layer. They get clocks without words, up to positions that training never reached. The score of a query at $p$ and a key at $j$ is $PE_p^\top M\,PE_j$, with $M=W_Q^\top W_K/\sqrt{32}$.
 
 # %% tags=["active-ipynb"]
 # attend = model.encoder.layers[0].self_attention
@@ -294,9 +295,9 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 # views.beyond(scores, known=places)
 
 # %% [markdown]
-# *Follow the dots, each query's best key: inside the box they mostly run beside the diagonal, one word back (heads 1 and 2) or one ahead (heads 3 and 4), and at places between 14 and 20 they leave it (each head has colours of its own scale).*
+# *Follow the dots, each query's best key: inside the box they mostly run beside the diagonal, one word back (heads 1 and 2) or one ahead (heads 3 and 4), and at positions between 14 and 20 they leave it (each head has its own scale of colours). Here heads count from 1: head 3 is the owner head of chapter 0, whose bonus for standing first comes mostly from the word "its".*
 #
-# Nobody built these bands; training did. But why do they end, when the clocks go on? By hand we took $M_3$ as $M$. It treats all places alike, because it only has squares that turn a hand, of the form $\begin{pmatrix}a&b\\-b&a\end{pmatrix}$. With such squares alone a score depends on $p-j$ and nothing else. But a trained matrix may have any numbers. So let us keep, for each hand, the nearest square of this form, and throw away the rest of the matrix.
+# But why do the bands end, when the clocks go on? By hand we took $M_3$ as $M$. It treats all positions alike, because it only has squares of the form $\begin{pmatrix}a&b\\-b&a\end{pmatrix}$. With such squares alone a score depends on $p-j$ and nothing else. But a trained matrix may have any numbers. So let us keep, for each hand, the nearest such square, and throw away the rest.
 
 # %% tags=["active-ipynb"]
 # alike = {}
@@ -319,9 +320,9 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 # views.beyond(alike, known=places)
 
 # %% [markdown]
-# *Compare the dots with those above: what is left of heads 1 and 2 looks one word back at all places but the first, and of heads 3 and 4 one word ahead at all but the last.*
+# *Compare the dots with those above: what is left of heads 1 and 2 looks one word back at all positions but the first, and of heads 3 and 4 one word ahead at all but the last.*
 #
-# So each head did learn a shift that holds everywhere. But the shift makes only 8 to 17% of the scores' spread. The rest of the matrix treats places differently, and where its band ends, it drowns the shift. A likely reason is that training has hardly a token at such places, so nothing kept the rest in order there.
+# So each head did learn a shift that holds everywhere. But the shift makes only 8 to 17% of the scores' spread. The rest of the matrix treats positions differently, and where its band ends, it drowns the shift. A likely reason is that training has hardly a token at such positions, so nothing kept the rest in order.
 
 # %% [markdown]
 # ## Why add, if you can turn?
@@ -330,15 +331,15 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 #
 # $$(w_p+c_p)^\top M\,(w_j+c_j) = w_p^\top M\,w_j + w_p^\top M\,c_j + c_p^\top M\,w_j + c_p^\top M\,c_j$$
 #
-# The two in the middle weigh a word against a place: a head may learn to like nouns at position 17, which does not help at 117. The last part compares clocks, and as we saw, it need not treat all places alike. Could a score know the words and the distance, and nothing else?
+# The two in the middle weigh a word against a position: a head may learn to like nouns at position 17, which does not help at 117. The last part compares clocks, and as we saw, it need not treat all positions alike. Could a score know the words and the distance, and nothing else?
 #
-# A shift is a rotation. So why not rotate the query and the key themselves? These are **rotary positions** (Su et al., 2021), and most of today's language models have them. Nothing is added. After $W_Q$, a query's numbers are taken two by two, as the tips of hands, and hand $i$ at position $p$ is turned by $p\,\omega_i$. The same is done to each key, with its own position.
+# A shift is a rotation. So why not rotate the query and the key themselves? These are **rotary positions** (Su et al., 2021), and most of today's language models have them. After $W_Q$, a query's numbers are taken two by two, as the tips of hands, and hand $i$ at position $p$ is turned by $p\,\omega_i$. So is each key, by its own position.
 #
-# For example, take a hand that turns by 10 degrees a position. The words have set the query's hand to 80 degrees and the key's to 30. At positions 12 and 10 they are turned to $80 + 120 = 200$ and $30 + 100 = 130$ degrees, 70 apart. At 40 and 38 both have turned by 280 degrees more, and are still 70 apart. In general, with the words' angles $a$ and $b$:
+# Take a hand that turns by 10 degrees a position. The words have set the query's hand to 80 degrees and the key's to 30. At positions 12 and 10 they are turned to $80 + 120 = 200$ and $30 + 100 = 130$ degrees, 70 apart. At 40 and 38 both have turned by 280 degrees more, and are still 70 apart. In general, with the words' angles $a$ and $b$:
 #
 # $$(a + p\,\omega) - (b + j\,\omega) = (a - b) + (p - j)\,\omega$$
 #
-# What is left are the words, and $p - j$: how far the key is from the query, and on which side. The places are gone. The score is the sum of the cosines of these angles, each times the lengths of its two hands, which turning does not change.
+# What is left are the words, and $p - j$: how far the key is from the query, and on which side. The score is the sum of the cosines of these angles, each times the lengths of its two hands, which turning does not change.
 #
 # In code we keep to the order of Su et al.: in a pair, up comes first and right second.
 
@@ -374,14 +375,14 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 # %% [markdown]
 # *Compare the first two rows: the hands have moved, but no angle between the query's (blue) and the key's (black) has, and so the score, the sum of the four cosines, is the same; in the third row the key is further away, and the fast hand 0 disagrees.* (In a running notebook: move the query, then the key.)
 #
-# Values are not turned: what comes home should be the word. (**Not in the paper:** `positions="rotary"` in the package's model.)
+# Values are not turned: what comes home should be the word. (**Not in the paper:** the package's model has the switch `positions="rotary"`.)
 #
 # A plainer way is a **relative bias** (Raffel et al., 2020): add to each score a learned number $b_{p-j}$ for its distance.
 
 # %% [markdown]
 # ## Which kind goes further?
 #
-# Five Transformers, alike in all but their positions, were trained three times each, on sentences of a small, easy grammar with at most 20 words (25 tokens). Then they translated new sentences, as long as those and longer, of 21 to 26 words. BLEU ([chapter 15](15_decoding.ipynb)) is 100 if everything is right. How much will the sines lose on longer sentences?
+# Five Transformers, alike in all but their positions, were trained three times each, on sentences of a small, easy grammar with at most 20 words and punctuation marks together (25 tokens). Then they translated new sentences, as long as those and longer, of 21 to 26. BLEU ([chapter 15](15_decoding.ipynb)) is 100 if everything is right. How much will the sines lose on longer sentences?
 
 # %% tags=["active-ipynb"]
 # names = {  # in the record: on this page
@@ -391,12 +392,15 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 #     "learned": "learned vectors",
 #     "none": "no positions",
 # }
+# # a row is one training: "family" is its kind of positions, and "part.*" its BLEU on
+# # sentences of familiar lengths ("test") and on longer ones ("hard.longer")
 # record = table("table2-bundled")  # trained once for the book, 4,000 updates each
 # scores = {}
 # for family, name in names.items():
 #     three = record[(record["what"] == "run") & (record["family"] == family)]
 #     scores[name] = (list(three["part.test"]), list(three["part.hard.longer"]))
 #
+# # "hard": 700 sentences with new combinations, then 300 longer than those of training
 # hard = read_corpus("bundled", "hard")[700:]  # the longer sentences
 # longer = [tokenizer.encode(english) for english, _ in hard]
 # late, new = share_from(18, longer), share_from(places, longer)
@@ -407,14 +411,14 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 # %% [markdown]
 # *A circle is a training, and the numbers are means: on familiar lengths (hollow) the four kinds of positions are close together, and on longer sentences (filled) rotary positions and the bias keep most, then sines.*
 #
-# Sines lose less than learned vectors, as the authors hoped, but almost twice as much as rotary positions. Hardly a token is at a new place, but a quarter of the tokens are where the small translator's bands had ended, a likely reason for the loss. Rotary positions and the bias tell a head distances, and nearly all distances in a longer sentence are familiar. They, too, lose something ([evidence 7.1 and 7.4](evidence/07_positions.ipynb) have the tests and the distances).
+# Sines lose less than learned vectors, as the authors hoped, but almost twice as much as rotary positions. Hardly a token is at a new position, but a quarter of the tokens are where the small translator's bands had ended, a likely reason for the loss. Rotary positions and the bias tell a head distances, and nearly all distances in a longer sentence are familiar. They, too, lose something ([evidence 7.1 and 7.4](evidence/07_positions.ipynb) have the tests and the distances).
 
 # %% [markdown]
 # ## What to keep
 #
 # - Attention by itself does not know order, so somebody has to tell it; otherwise *dog bites man* is *man bites dog*.
 # - A position is written as the time on a clock whose hands turn at many speeds, and to move on by some words is one and the same rotation everywhere, so a head can look back at a distance.
-# - Rotary positions turn queries and keys instead of adding to the words, so that a score knows the distance of two words and not their places.
+# - Rotary positions turn queries and keys instead of adding to the words, so that a score knows the distance of two words and not their positions.
 
 # %% [markdown]
 # ## Exercises
@@ -426,7 +430,7 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 # A turn takes $2\pi$ positions, and $\pi$ is nearly $22/7$. So seven turns take nearly $7 \cdot 2 \cdot 22/7 = 44$ positions. To look ahead, set the keys' clocks two positions slow, with $M_{-2}$: try `looking_back(10, steps=-2)`.
 # </details>
 #
-# **2. In code.** With rotary positions, too, a head can look back. You are given a query, before `rotate` has turned it. Another word stands `back` places before it. Which key must that word have, before `rotate` turns it, so that the turned key equals the turned query?
+# **2. In code.** With rotary positions, too, a head can look back. You are given a query, before `rotate` has turned it. Another word stands `back` positions before it. Which key must that word have, before `rotate` turns it, so that the turned key equals the turned query?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.positions import check_key_for
@@ -456,7 +460,7 @@ def rotate(x: Tensor, rows: Tensor) -> Tensor:
 #
 # <details><summary>Answer</summary>
 #
-# The mask gives it away. Position $t$ takes a mean over $t$ words. For example, all words may share a key, and the mark of the beginning, which is always there, may have a value of its own. Then its share of the mean is all, a half, a third, and so on: the position, written as $1/t$. So the decoder can order its own words. But the encoder has no mask: *dog bites man* and *man bites dog* are one heap to it and get the same translation, so one of the two is wrong.
+# The mask gives it away. Position $t$ takes a mean over $t$ words. For example, all words may share a key, and the begin mark `<s>`, which is always there, may have a value of its own. Then its share of the mean is all, a half, a third, and so on: the position, written as $1/t$. So the decoder can order its own words. But the encoder has no mask: *dog bites man* and *man bites dog* are one heap to it and get the same translation, so one of the two is wrong.
 # </details>
 #
 # **Next.** All parts are there. [Chapter 8](08_model.ipynb) puts them together.
