@@ -13,7 +13,7 @@
 #
 # One line of this chapter makes a mask for the decoder. Write `None` in its place, and Python does not complain: all shapes fit, the model trains, and its loss falls. It is useless all the same. How would you notice?
 #
-# To answer this we build the whole machine. In [chapter 0](00_first_transformer.ipynb) most of its parts were only names. Now you know each of them from inside.
+# To answer this we build the whole machine. [Chapter 0](00_first_transformer.ipynb) showed it whole, and now you know each part from inside.
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -60,7 +60,7 @@ from transformer.stacks import DecoderLayer, EncoderLayer, Stack
 # %% [markdown]
 # *Follow the blue line: what the source says reaches the decoder only through the memory, from above the encoder's last layer into the cross-attention of every decoder layer.*
 #
-# The **encoder** reads the source sentence and leaves the *memory*, one vector for every source token. The **decoder** reads the target tokens written so far. In cross-attention their lanes ask the memory: queries come from the decoder, keys and values from the memory. At the top each lane is compared with every row of the embedding. So every entry of the vocabulary gets a score, and softmax turns the scores into probabilities of the next token.
+# The **encoder** reads the source sentence and leaves the memory. The **decoder** reads the target tokens written so far, and in cross-attention their lanes ask the memory. At the top each lane is compared with every row of the embedding. So every entry of the vocabulary gets a score, its *logit*, and softmax turns the logits into probabilities of the next token.
 
 # %% [markdown]
 # ## The same picture as a class
@@ -151,14 +151,14 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# Two things are easy to miss. The picture has three green boxes, and the class has one `embedding`. The same matrix turns source and target tokens into vectors and, transposed, compares the top of each lane with its rows.
+# Two things are easy to miss. The picture has three green boxes, and the class has one `embedding`. (The package's class can have three, by its switch `tie_embeddings`; two other switches, `norm_first` and `positions`, choose pre-norm and other positions.) The same matrix turns source and target tokens into vectors and, transposed, compares the top of each lane with its rows.
 #
-# And `decode` asks for the source although it has the memory. Short sentences of a batch are filled up with **padding**, and only the ids tell which vectors of the memory belong to it. The mask `real` hides these vectors.
+# And `decode` asks for the source although it has the memory, because only the ids tell which vectors of the memory belong to **padding**. The mask `real` hides these vectors.
 
 # %% [markdown] tags=["question-18"]
 # ## How does a vector become a word?
 #
-# Before we break a model, let us see a sound one at work. This book ships with a small one, trained on sentences of a made-up grammar with the package's faster class. Its weights fit our class, too. `double` makes the model calculate with 16 digits, and `eval` switches dropout off.
+# Before we break a model, let us see a sound one at work, the small translator of chapter 0. Its weights fit our class. `double` makes the model calculate with 16 digits, and `eval` switches dropout off.
 
 # %% tags=["active-ipynb"]
 # trained, tokenizer = load()
@@ -167,9 +167,9 @@ class Transformer(nn.Module):
 # model.load_state_dict(dict(trained.named_parameters()))  # each matrix by its name
 
 # %% [markdown]
-# Follow *The cat lost its ball.* on its way up. The German has come as far as *Die Katze verlor*. Next must come "its": *ihren* if the owner's noun is feminine, as *Katze* is, and *seinen* if it is masculine, as *Hund*, the dog, is.
+# Follow *The cat lost its ball.* on its way up. The German has come as far as *Die Katze verlor*. Next must come "its": *ihren* for the cat, but *seinen* for a *Hund*, a dog.
 #
-# With their start and end tokens the source has seven tokens and the target so far has four. A lane is 128 numbers wide, and the vocabulary has 3,500 entries. What are the shapes of the memory and of the scores?
+# With the end mark the source has seven tokens, and with the begin mark the target so far has four. A lane is 128 numbers wide, and the vocabulary has 3,500 entries. What are the shapes of the memory and of the logits ("scores" in the picture)?
 
 # %% tags=["active-ipynb"]
 # def encoded(english, german):
@@ -196,7 +196,7 @@ class Transformer(nn.Module):
 # %% [markdown]
 # *Count the lanes: seven ids become seven lanes and four ids become four, and only the last step widens each of the four from 128 numbers to the whole vocabulary.*
 #
-# The vector above *verlor* is compared with all rows of the embedding, and softmax makes probabilities of its scores. The largest is that of *ihren*. The 0.057 of the others is spread thin, less than two in a hundred thousand for each on average.
+# The vector above *verlor* is compared with all rows of the embedding, and softmax makes probabilities of its logits. The largest is that of *ihren*. The 0.057 of the others is spread thin, less than two in a hundred thousand for each on average.
 #
 # Inside the stacks the shape never changes. What changes is what the lanes hold. At the bottom of the fourth lane is *verlor*, a word already written, and at its top is a vector that fits *ihren*, a word not yet written.
 
@@ -226,16 +226,16 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## What makes a model autoregressive?
 #
-# So far the model has named one word. To write a sentence, you append *ihren* to the target and ask again, until the answer is the end token `</s>`. A model that goes on from what it has written is called **autoregressive**.
+# So far the model has named one word. A model that goes on from what it has written, up to the end mark `</s>`, is called **autoregressive**.
 #
-# In training the right sentence is known. The target goes in whole, and the scores above every token are asked at once:
+# In training the target goes in whole, and every token is asked for the next at once:
 #
 # ```text
 # goes in:         <s>    Die     Katze    verlor
 # must be named:   Die    Katze   verlor   ihren
 # ```
 #
-# The start token moves all words one place to the right, which the paper calls *outputs (shifted right)*. So the answer to every question but the last is in the input, one place further on. Only the causal mask hides these answers: it is the line of our question. To see what becomes of a model without the mask, we need a game whose best possible loss is known.
+# The begin mark moves all words one position to the right, which the paper calls *outputs (shifted right)*. So the answer to every question but the last is in the input, one position further on. Only the causal mask hides these answers: it is the line of our question. To see what becomes of a model without the mask, we need a game whose best possible loss is known.
 #
 # Throw a die six times, and write down for each throw the number on top and then the number underneath. Opposite faces add up to seven. So a game is twelve numbers, half of them luck and half of them certain.
 
@@ -315,7 +315,7 @@ class Transformer(nn.Module):
 # %% [markdown]
 # *Compare the two red panels: in training every number is right, and in writing only the last is clearly better than luck, because it is the only one that could not be copied.*
 #
-# With the mask, training and writing are the same game, since what comes later never mattered. Without it eleven of the twelve answers are in the input in training, and the model copies them. In writing nothing is there to copy. Compare the two printed lines: now it repeats the number that it has just read. For a number underneath this is never right, and it nearly always happens, from five starts out of five ([evidence 8.4](evidence/08_model.ipynb)). Only the twelfth number was never in the input. There, and there alone, it had to learn that faces add up to seven.
+# With the mask, training and writing are the same game, since what comes later never mattered. Without it eleven of the twelve answers are in the input in training, and the model copies them. In writing nothing is there to copy. Compare the two printed lines: now it repeats the number that it has just read. For a number underneath this is never right, and it nearly always happens, in five trainings out of five ([evidence 8.4](evidence/08_model.ipynb)). Only the twelfth number was never in the input. There, and there alone, it had to learn that faces add up to seven.
 
 # %% [markdown]
 # ## How do you notice?
@@ -339,7 +339,7 @@ class Transformer(nn.Module):
 #
 # So the loss alone cannot tell. But three rules must hold in *any* model of this kind, trained or not, and you can test them without a look at its code.
 #
-# **1. No row may look ahead.** Change one token of the target, and see which rows of scores move. We take new models, which have learned nothing. Their random weights use whatever they can see, so a leak shows at once. Which squares will be filled?
+# **1. No row may look ahead.** Change one token of the target, and see which rows of logits move. We take new models, which have learned nothing. Their random weights use whatever they can see, so a leak shows at once. Which squares will be filled?
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -367,14 +367,14 @@ class Transformer(nn.Module):
 # %% [markdown]
 # *Look above the diagonal: each red square is a row that moves with a token that comes after it, a single one on the left, and all of them on the right.*
 #
-# Where a square is white, the row of scores stays equal bit for bit, because a forbidden weight is exactly zero.
+# Where a square is white, the row of logits stays equal bit for bit, because a forbidden weight is exactly zero.
 #
-# So this is how you notice: before the first training step you change every token once, and look which rows move. It takes a second, and even a leak at one place shows.
+# So this is how you notice: before the first update you change every token once, and look which rows move. It takes a second, and even a leak at one position shows.
 
 # %% [markdown]
-# **2. Padding must mean nothing.** What fills up a short sentence must not change its scores. You would break this rule if you forgot the mask `real`. So put a sentence in once as it is and once with padding behind it.
+# **2. Padding must mean nothing.** What fills up a short sentence must not change its logits. You would break this rule if you forgot the mask `real`. So put a sentence in once as it is and once with padding behind it.
 #
-# **3. Neighbours must not matter.** Each sentence of a batch must get the scores that it gets alone. You would break this rule if you confused two axes. Torch's own attention expects tokens first and sentences second, unless you write `batch_first=True`. If you forget this, each token looks not at its own sentence but at the same place of the *other* sentences, and no shape complains. So put a sentence in alone and beside another one of equal length, which needs no padding.
+# **3. Neighbours must not matter.** Each sentence of a batch must get the logits that it gets alone. You would break this rule if you confused two axes. Torch's own attention expects tokens first and sentences second, unless you write `batch_first=True`. If you forget this, each token looks not at its own sentence but at the same position of the *other* sentences, and no shape complains. So put a sentence in alone and beside another one of equal length, which needs no padding.
 #
 # We plant each of the two faults in the trained model and run both tests on all three. Which numbers will be zero?
 
@@ -412,14 +412,14 @@ class Transformer(nn.Module):
 #     print(f"{name:11}  {moves}  ", *words[name])
 
 # %% [markdown]
-# Each number is the largest change of any score, and the three words are the next word alone, with padding, and with the neighbour. Each fault fails one test and passes the other, so you need both.
+# Each number is the largest change of any logit, and the three words are the next word alone, with padding, and with the neighbour. Each fault fails one test and passes the other, so you need both.
 #
-# Would you have noticed the faults by reading? `Mixing` has lost the pronoun, and its wrong choice depends on another sentence. But `Forgetful` says *ihren* three times. One of its scores moved by 0.25, so a token became $e^{0.25} = 1.3$ times as probable, compared with one whose score stayed. The chosen word does not show this, and the test does.
+# Would you have noticed the faults by reading? `Mixing` has lost the pronoun, and its wrong choice depends on another sentence. But `Forgetful` says *ihren* three times. One of its logits moved by 0.25, so a token became $e^{0.25} = 1.3$ times as probable, compared with one whose logit stayed. The chosen word does not show this, and the test does.
 
 # %% [markdown]
 # ## Is it the paper's model?
 #
-# A model can keep all three rules and be another one. Torch has a class of its own for the two stacks, written from the same paper. We copy our trained weights into it. Torch stores $W_Q$, $W_K$ and $W_V$ as one matrix, and its masks say `True` where a token is hidden. Two sentences of different length go in, so that padding counts.
+# A model can keep all three rules and be another one. Torch has a class of its own for the two stacks, written from the same paper. We copy our trained weights into it. Torch stores $W_Q$, $W_K$ and $W_V$ as one matrix, and its masks are the opposite of ours ([chapter 4](04_attention.ipynb)). Two sentences of different length go in, so that padding counts.
 
 # %% tags=["active-ipynb"]
 # theirs = nn.Transformer(
@@ -514,7 +514,7 @@ class Transformer(nn.Module):
 # %% [markdown]
 # ## What to keep
 #
-# - A Transformer is two stacks of lanes and one bridge: the encoder makes the memory, and the decoder turns what is written so far, with the memory, into scores for the next token.
+# - A Transformer is two stacks of lanes and one bridge: the encoder makes the memory, and the decoder turns what is written so far, with the memory, into logits for the next token.
 # - One pass asks every row of a target for its next token, and only the causal mask makes this the same game as writing word by word.
 # - No row may look ahead, and neither padding nor neighbours may matter; test these rules from outside, because a model that breaks them trains all the same, and its loss need not tell.
 
@@ -530,7 +530,7 @@ class Transformer(nn.Module):
 # (b) With one layer nothing, because row 3 must name token 4, the number underneath the second throw, which it knows anyway. With two layers 0.15: after the first layer the lane of row 3 may hold the third throw, and in the second layer row 4 may look at row 3 and read its own answer there. So a leak travels upwards.
 # </details>
 #
-# **2. In code.** GPT continues a text: it has no source, no memory, and one stack. Build it from the parts that our `model` has. Which of its two stacks will you take, and which mask?
+# **2. In code.** A language model such as GPT continues a text: it has no source, no memory, and one stack. Build it from the parts that our `model` has. Which of its two stacks will you take, and which mask?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.model import check_continued
@@ -599,4 +599,4 @@ class Transformer(nn.Module):
 # Padding is behind the sentence, and no row looks ahead, so no real token ever sees it. The padding's own rows are ignored by the loss ([chapter 14](14_training.ipynb)). With padding on the left every real token would see it, and the first word would not be at the first position.
 # </details>
 #
-# **Next.** Now we know what the machine is. [Chapter 9](09_complexity.ipynb) asks what it costs.
+# **Next.** Now we know what the machine is. [Chapter 10](10_data.ipynb), the next of the main path, asks what it reads, and [chapter 9](09_complexity.ipynb) what it costs.
