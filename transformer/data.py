@@ -11,7 +11,7 @@
 #
 # *Section 5.1 of the paper. Reading takes about 25 minutes, running half a minute.*
 #
-# A small model ships with this book. It has learned from 20,000 English sentences and their German translations. We give it two sentences that differ in one word:
+# The small translator of [chapter 0](00_first_transformer.ipynb) has learned from 20,000 English sentences and their German translations. We give it two sentences that differ in one word:
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+# Small helpers of the package; comments below say what each does
 from transformer.core.batches import Sides
 from transformer.corpora.tokenizer import Tokenizer, encode_sides
 from transformer.corpora.windows import random_numbers, shuffled
@@ -72,7 +73,7 @@ from transformer.corpora.windows import random_numbers, shuffled
 #
 # Nobody who knows flowers would cut sunflowers like that. So the cut is our first suspect. But why are there pieces at all?
 #
-# The model needs a fixed list of tokens, its **vocabulary**, because each entry has an embedding and an output score of its own ([chapter 6](06_embeddings.ipynb)). Why not list all the words of the training sentences? What is not in the list would be written `<unk>`, for "unknown":
+# The model needs a fixed list of tokens, its **vocabulary**, because each entry has an embedding and a logit of its own ([chapter 6](06_embeddings.ipynb)). Why not list all the words of the training sentences? What is not in the list would be written `<unk>`, for "unknown":
 
 # %% tags=["active-ipynb"]
 # pairs = read_corpus("bundled", "train")  # [(English, German), ...]
@@ -180,7 +181,7 @@ def in_bytes(word: str) -> tuple:
 
 
 # %% [markdown]
-# Here is a whole tokenizer. It learns 700 merges from both languages together. (The model's own tokenizer has 3,241, but the later ones leave *sunflowers* as it is.) An entry's place in the vocabulary is its **token id**, the number that the model is given.
+# Here is a whole tokenizer. It learns 700 merges from both languages together. (The translator's own has 3,241, but the later ones leave *sunflowers* as it is.) An entry's number in the vocabulary is its **token id**, which the model is given.
 
 # %% tags=["active-ipynb"]
 # merges = learn_merges({in_bytes(word): times for word, times in counts.items()}, 700)
@@ -242,19 +243,19 @@ def in_bytes(word: str) -> tuple:
 #
 # The cut is odd, but it lost no letter. Whether a model can make sense of such pieces is another question, and we come back to it.
 #
-# Each merge makes sentences shorter, but adds an embedding. The paper's vocabulary has about 37,000 entries, that of our model 3,500 ([evidence 10.3](evidence/10_data.ipynb) compares sizes). From here on we use the model's own `tokenizer`, which is compiled and fast. It lists the single bytes in another order, so their ids are no longer the bytes plus 3, and a few other ids differ, too.
+# Each merge makes sentences shorter, but adds an embedding. The paper's vocabulary has about 37,000 entries, our translator's 3,500 ([evidence 10.3](evidence/10_data.ipynb) compares sizes). From here on we use the translator's own `tokenizer`, which is compiled and fast. It lists the single bytes in another order, so their ids are no longer the bytes plus 3, and a few other ids differ, too.
 
 # %% [markdown]
 # ## From pieces to one padded batch
 #
-# The second suspect is the batch. Several sentences become one tensor, with the help of three marks: `<s>` is the beginning of a target, `</s>` is the end of a sentence, and `<pad>` is an empty place.
+# The second suspect is the batch. Several sentences become one tensor, with the help of three marks: the begin mark `<s>` of a target, the end mark `</s>` of a sentence, and `<pad>` for padding.
 #
-# The decoder learns to name the *next* token at every place of the target at once ([chapter 4](04_attention.ipynb)). For example, the target `<s> War die Mutter müde ? </s>` is used twice:
+# The decoder learns to name the *next* token at every position of the target at once ([chapter 4](04_attention.ipynb)). For example, the target `<s> War die Mutter müde ? </s>` is used twice:
 #
-# - The decoder reads it without the last place: `<s> War die Mutter müde ?`
-# - It should answer it without the first place: `War die Mutter müde ? </s>`. These right answers are called the **gold**.
+# - The decoder reads it without the last token: `<s> War die Mutter müde ?`
+# - It should answer it without the first token: `War die Mutter müde ? </s>`. These right answers are called the **gold**.
 #
-# The source ends with `</s>`, too, but needs no `<s>`, because nobody has to name its first word. And a tensor needs rows of equal length, so shorter rows are filled up with `<pad>`. In such a row the last place is a `<pad>`. So the decoder then reads the `</s>`, too, and the gold below it is `<pad>`, which the loss leaves out.
+# The source ends with `</s>`, too, but needs no `<s>`, because nobody has to name its first word. And a tensor needs rows of equal length, so shorter rows are filled up with `<pad>`. In such a row the last token is a `<pad>`. So the decoder then reads the `</s>`, too, and the gold below it is `<pad>`, which the loss leaves out.
 
 
 # %%
@@ -318,16 +319,16 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # views.batch(blocks, tokenizer)
 
 # %% [markdown]
-# *Compare the last two blocks: at each place the answer is the token that the decoder reads at the next place. White is padding: in the second row even `</s>` is read, and the answer to it is padding.*
+# *Compare the last two blocks: at each position the answer is the token that the decoder reads at the next position. White is padding: in the second row even `</s>` is read, and the answer to it is padding.*
 #
-# The numbers below the boxes are all that the model reads. The printed line shows that they hold every letter of our sentence; only the 2 is no text but the mark `</s>`. And a row gets the same translation whatever other rows and padding its batch has, which [chapter 8](08_model.ipynb) tested. So the batch is innocent, too.
+# The numbers below the boxes are all that the model reads. The printed line shows that they hold every letter of our sentence; only the 2 is no text but the end mark. And a row gets the same translation whatever other rows and padding its batch has, which [chapter 8](08_model.ipynb) tested. So the batch is innocent, too.
 
 # %% [markdown]
 # ## So who lost the sunflowers?
 #
 # The model has read every letter. So was it the odd cut that the model could not read, or had it only never been told what these five pieces mean together? To find out, we keep the model, its cut and its batches, and change nothing but sentences.
 #
-# Training has 136 pairs about a flower. We take thirty of them and write *sunflower* for *flower* and *Sonnenblume* for *Blume*. One copy of our model, the *pupil*, gets a short lesson with these pairs. A second copy, its *twin*, gets the same lesson with the flowers left as they were. Each update also has eight old pairs, so that little is forgotten. If the cut is unreadable, neither of them will find the sunflowers.
+# Training has 136 pairs about a flower. We take thirty of them and write *sunflower* for *flower* and *Sonnenblume* for *Blume*. One copy of the translator, the *pupil*, gets a short lesson with these pairs. A second copy, its *twin*, gets the same lesson with the flowers left as they were. Each update also has eight old pairs, so that little is forgotten. If the cut is unreadable, neither of them will find the sunflowers.
 
 # %% tags=["active-ipynb"]
 # def after_lesson(lesson):
@@ -338,7 +339,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 #         mixed = chance.choices(lesson, k=8) + chance.sample(pairs, 8)
 #         batch = collate(encode_pairs(tokenizer, mixed))
 #         scores = learner(batch.source, batch.decoder_input)
-#         # how far the scores are from the gold, without padding; see chapter 14
+#         # how far the logits are from the gold, without padding; see chapter 14
 #         loss = cross_entropy(scores.transpose(1, 2), batch.gold, ignore_index=0)
 #         optimizer.zero_grad()
 #         loss.backward()
@@ -464,7 +465,7 @@ def collate(encoded: list, pad_id: int = 0) -> Batch:
 # views.padding(encoded, ways)
 
 # %% [markdown]
-# *Each line is a pair, grey is padding, and each panel is the batch with the median padding: sorting by the longer side takes the grey from the targets, and sorting by both sides takes it from the sources, too.*
+# *Each line is a pair, padding is grey here, and each panel is the batch with the median padding: sorting by the longer side takes the grey from the targets, and sorting by both sides takes it from the sources, too.*
 #
 # The German side is mostly the longer one, so the first way already sorts the targets.
 #
@@ -503,6 +504,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
     pair longer than that stands alone. Every pair comes once. The seed decides
     everything; use another for every epoch.
     """
+    # an epoch is one pass over all pairs
     chance = random_numbers(seed)  # a random generator of numpy
     mixed = shuffled(len(encoded), chance)  # all indices, in random order
     order = sorted(mixed, key=lambda i: similar(encoded[i]))
@@ -565,7 +567,7 @@ def token_batches(encoded: list, batch_tokens: int, seed: int = 0) -> list[list[
 #     return [text for text in test if with_blanks(text) & known]
 # ```
 #
-# Two sentences are near copies if they are equal with a blank in the same place. In Tatoeba, of the English test sentences with four words or more, 29% are near copies, even with the book's stricter split ([evidence 10.4](evidence/10_data.ipynb)).
+# Two sentences are near copies if they are equal with a blank in the same place. In Tatoeba, of the English test sentences with four words or more, 29% are near copies, even with the book's own split, which also leaves out copies with other case or punctuation ([evidence 10.4](evidence/10_data.ipynb)).
 # </details>
 #
 # **3. To think about, and to try.** How few sentences are enough? Give `after_lesson` only the first one, three or ten sunny pairs, and count the sunflowers in `others`. Before you run it: with how many pairs can a model tell the sunflowers from the rest of the sentence?
