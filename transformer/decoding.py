@@ -11,9 +11,9 @@
 #
 # *Section 6.1 of the paper. Reading takes about 20 minutes, running half a minute.*
 #
-# *Did a lady bathe gladly before the boring meeting?* A trained model puts this into German: *Badet eine Dame vor der langweiligen Sitzung gern?* Every word is right except the first. *Badet* means "bathes", but the question is about the past, and that would be *Badete*.
+# *Did a lady bathe gladly before the boring meeting?* The small translator of chapter 0 puts this into German: *Badet eine Dame vor der langweiligen Sitzung gern?* Every word is right except the first. *Badet* means "bathes", but the question is about the past, and that would be *Badete*.
 #
-# Does the model know no better? It does. If you show it both sentences, it calls the right one almost twice as likely as the one that it wrote. So we asked it badly. How should one ask?
+# Does the model know no better? It does. Shown both sentences, it calls the right one almost twice as likely as the one that it wrote. So we asked it badly. How should one ask?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -51,9 +51,9 @@ from torch import Tensor, nn
 #
 # The model has learned one thing: given a source and the beginning of a translation, how likely is each token to come next? A translation needs many tokens, and choosing them is called **decoding**.
 #
-# The simplest choice is the likeliest token. Take it, append it, and ask again until the end mark comes. This is **greedy search**.
+# The simplest choice is the likeliest token. Take it, append it, and ask again until the end mark `</s>` comes. This is **greedy search**.
 #
-# We work with logarithms, because they add where probabilities multiply: ½ · ¼ = ⅛, and −0.69 − 1.39 = −2.08. The unit is the **nat**.
+# We work with natural logarithms, because they add where probabilities multiply: ½ · ¼ = ⅛, and −0.69 − 1.39 = −2.08.
 #
 # The code takes a batch of sentences. As in the paper, an output may be at most 50 tokens longer than its source.
 
@@ -165,9 +165,9 @@ def extensions(
 # %% [markdown]
 # ## When is a search over?
 #
-# A hypothesis that ends leaves the beam and waits in a list, and the next best beginning takes its place. And when may we stop? One more token can only lower $\log P$. So once the best beginning alive is below the best finished output, nothing can overtake that output.
+# A hypothesis that ends leaves the beam and waits in a list, and the next best beginning takes its place. When may we stop? One more token can only lower $\log P$. So once the best beginning alive is below the best finished output, nothing can overtake that output.
 #
-# We try this search on the lady, and then on a longer sentence: *The happy niece paints our brave brown cow in front of the museum although the rich clubs beside the hospital do not build their theatre.*
+# We try this search on the lady, and on a longer sentence: *The happy niece paints our brave brown cow in front of the museum although the rich clubs beside the hospital do not build their theatre.*
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -194,7 +194,7 @@ def extensions(
 #
 # ## Why does the beam fall silent?
 #
-# Is there a bug? Let us ask the model what it thinks of two longer outputs. One is the right translation. The other one is whole, but goes astray: word for word it ends "although the rich clubs not beside the hospitals builds". The theatre is missing, one hospital has become several, and *baut* would fit a single club.
+# Is there a bug? Let us ask the model what it thinks of two longer outputs. One is the right translation. The other is whole, but goes astray: word for word it ends "although the rich clubs not beside the hospitals builds". The theatre is missing, one hospital has become several, and *baut* would fit a single club.
 
 # %% tags=["active-ipynb"]
 # half = "Die glückliche Nichte malt unsere mutige braune Kuh vor dem Museum, obwohl die "
@@ -209,6 +209,7 @@ def extensions(
 #     tokens = tokenizer.encode(text) + [END]
 #     curves[name] = pieces(tokens), log_p_of(long, tokens)
 #
+# # words between blanks; the 20 of chapter 7 count a full stop, too
 # longest = max(len(example.source.split()) for example in read_bundled("train"))
 # print(f"The longest sentence in training has {longest} words, the niece's 25.")
 # views.falling(curves)
@@ -328,7 +329,7 @@ def beam_search(
 #
 # $$\mathrm{BLEU} = 100 \cdot BP \cdot \left(p_1 p_2 p_3 p_4\right)^{1/4}, \qquad BP = \min\left(1, e^{1 - r/c}\right)$$
 #
-# For many sentences all counts are summed first, and only then divided.
+# For many sentences all counts are summed first, and then divided.
 
 # %% tags=["active-ipynb"]
 # cut = Tokenizer13a()  # sacreBLEU's words: punctuation is a word of its own
@@ -405,7 +406,7 @@ def beam_search(
 #
 # ## Is the difference real?
 #
-# Would another 200 sentences say the same? To get an idea, draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show roughly how much the choice of sentences matters. This is the **paired bootstrap** (Koehn, 2004).
+# Would another 200 sentences say the same? For an idea, draw 200 *from our own*, some of them twice and some not at all, and score both searches on the same draw. A thousand draws show roughly how much the choice of sentences matters. This is the **paired bootstrap** (Koehn, 2004).
 
 # %% tags=["active-ipynb"]
 # draws = torch.randint(200, (1000, 200))
@@ -428,7 +429,7 @@ def beam_search(
 #
 # The lady was an exception. Of the 1,000 ordinary test sentences, to which hers belongs, a beam of four repairs three and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)).
 #
-# What about sentences that people wrote? [Chapter 16](16_translation.ipynb) has larger models for them, one for everyday sentences and one for captions of photographs. We read from records what a beam of four gains over greedy search with several α. Which α would you choose?
+# What about sentences that people wrote? [Chapter 16](16_translation.ipynb) has larger models for them: the translator of everyday sentences, and one for captions of photographs. We read from records what a beam of four gains over greedy search with several α. Which α would you choose?
 
 # %% tags=["active-ipynb"]
 # def gains(record):
@@ -439,6 +440,7 @@ def beam_search(
 #     return {a: score[4, a] - score[1, 0.0] for K, a in sorted(score) if K == 4}
 #
 #
+# # Multi30k is the corpus of the captions
 # everyday, captions = gains("tatoeba-alpha"), gains("multi30k-alpha")
 # views.gains({"everyday sentences": everyday, "captions": captions})
 
@@ -489,7 +491,7 @@ def beam_search(
 # "der alte" has 0.6 · 0.4 = 0.24, "der Hund" 0.18, "die Katze" 0.36 and "die alte" 0.04. With their ends they have 0.024, 0.162, 0.144 and 0.004, so "der Hund" is the likeliest output. Greedy search takes "der alte". A beam of two keeps "die Katze" and "der alte", and finds "die Katze". Only a beam of three keeps "der Hund" as well: a beam is no guarantee.
 # </details>
 #
-# **2. In code.** A search can get caught in a circle. So many programs forbid repeating a run of $n$ tokens. Write the function that says which tokens are forbidden next: with $n = 3$ and the output 5 6 7 8 5 6, for example, 7 is forbidden, because 5 6 7 has been there. The cell then runs greedy search with it. Does the sentence about the museums beside the shops end now? Is it right?
+# **2. In code.** A search can get caught in a circle. So many programs forbid repeating a run of $n$ tokens. Write the function that says which tokens are forbidden next: with $n = 3$ and the output 5 6 7 8 5 6, for example, 7 is forbidden, because 5 6 7 has been there. The cell uses it in greedy search, for a sentence about museums beside shops, whose output otherwise goes in a circle. Does it end now? Is it right?
 
 # %% tags=["active-ipynb"]
 # from transformer.teaching.exercises.decoding import check_forbidden
