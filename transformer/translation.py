@@ -11,7 +11,7 @@
 #
 # *Section 6.1 of the paper. Reading takes about 25 minutes, running the page less than one.*
 #
-# One model has written both of these:
+# One model, not the small translator of chapter 0, has written both of these:
 #
 # > *After the game, he went straight home to feed his dog.*
 # >
@@ -21,7 +21,7 @@
 # >
 # > *Die Katze hat seinen Ball verloren.*
 #
-# The first is perfect. The second is wrong: English says "its" for every such owner, but German says *seinen* for a masculine owner and *ihren* for a feminine one, and a *Katze* is feminine. Yet the model has a good score, and the score would hardly rise if it got every cat right.
+# The first is perfect. The second is wrong: a *Katze* is feminine and needs *ihren* ([chapter 0](00_first_transformer.ipynb)). Yet the model has a good score, and the score would hardly rise if it got every cat right.
 #
 # **So what does a good score tell you about a translator?** You will watch a model learn German and give it a score. Then we go after the mistake that the score hides: is it ignorance, what does the model go by, and can lessons cure it?
 
@@ -68,7 +68,7 @@
 # %% [markdown]
 # ## Watch German appear
 #
-# In [chapter 14](14_training.ipynb) you trained a translator on sentences that a grammar had made up. Now real ones. [Tatoeba](https://tatoeba.org) is written and translated by volunteers: greetings, proverbs, complaints, a great deal about somebody called Tom. 161,852 pairs are for training and 2,000 for the test. The model is not told which word belongs to which.
+# In [chapter 14](14_training.ipynb) you trained a translator on sentences that a grammar had made up. Now real ones. [Tatoeba](https://tatoeba.org) is written and translated by volunteers: greetings, proverbs, complaints, a great deal about somebody called Tom. Of 169,813 pairs, 161,852 are for training, 2,000 for validation and 2,000 for the test; the rest are linked to these by shared sentences ([chapter 10](10_data.ipynb)). The model is not told which word belongs to which.
 #
 # It is a Transformer with three layers on each side, and a tenth of the parameters of the paper's base. We have trained it for an hour and a half on a CPU, and the next cell reads the record of this run. **On a GPU the cell makes the run in front of you**, in a quarter of an hour.
 
@@ -81,10 +81,12 @@
 #     folder = tatoeba_run.folder(KEEP_IN_DRIVE)
 #     experiment = tatoeba_run.experiment(folder)
 #     live = drawn.Live(tatoeba_run.SENTENCES)  # draws the run on its way
+#     # a run as in chapter 14, which tells live how it goes
 #     run_experiment(experiment, validate=tatoeba_run.watched, callbacks=[live])
 #     run = tatoeba_run.record_of(folder)
 # else:
 #     run = tatoeba_run.record()
+# # bf16, if it says so: matrix products of 16-bit numbers
 # print(f"{run['updates']:,} updates, {run['minutes']:.0f} minutes on {run['hardware']}")
 
 # %% [markdown]
@@ -118,7 +120,7 @@
 #
 # ## One number
 #
-# BLEU counts the runs of one to four words that the outputs share with the references ([chapter 15](15_decoding.ipynb)). What does it give these ten, and what the right sentence that shares so little?
+# What does BLEU ([chapter 15](15_decoding.ipynb)) give these ten, and what the right sentence that shares so little?
 
 # %% tags=["active-ipynb"]
 # ten = sacrebleu.corpus_bleu(outputs, [references]).score
@@ -137,11 +139,11 @@
 # markdown_table(["", "BLEU on the 2,000 test sentences"], rows)
 
 # %% [markdown]
-# A right sentence can score 13 of 100, and ten sentences of which five are right score 41. So even a good translator stays far below 100.
+# A right sentence can score 13 of 100, and ten sentences of which five are right score 41.
 #
-# The table goes from the simplest way to the best. The paper **averages weights**: it loads the weights that were saved at the last few validations, and replaces each number of a matrix by its mean over these files. Here this gains about a tenth of a BLEU, and the beam, which keeps four translations going instead of one, gains more than one.
+# The table goes from the simplest way to the best. The paper **averages weights**: it loads the weights that were saved at the last few validations, and replaces each number of a matrix by its mean over these files. Here this gains about a tenth of a BLEU, and the beam gains more than one.
 #
-# From here on the page uses the model of the last row, which ships with the package. This model is as large and learned from the same pairs, but about twice as long, with more dropout and the norms first. **Its score is 44.7.** That flatters a little: three such models were trained, and the one with the best score on this very test was kept.
+# From here on the page uses the model of the last row, **the translator of everyday sentences**. It is as large and learned from the same pairs, but about twice as long, with more dropout and the norms first. **Its score is 44.7.** That flatters a little: three such models were trained, and the one with the best score on this very test was kept.
 #
 # Is 44.7 good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare.**
 
@@ -154,7 +156,7 @@
 # # @title Your own sentence
 # SENTENCE = ""  # @param {type: "string"}
 #
-# model, its_tokenizer = load("tatoeba")  # the model that ships
+# model, its_tokenizer = load("tatoeba")  # the translator of everyday sentences
 # sentence = SENTENCE or "The cat lost its ball."
 # best = translate_n_best(model, its_tokenizer, [sentence], n_best=3)[0]
 # for answer in best:
@@ -281,15 +283,15 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # %% [markdown]
 # *Each dot is a sentence, and its place is how far the new word has moved the leaning. Only the article moves all thirteen sentences to the left.*
 #
-# **The second guess fails, too: it goes mostly by the article.** With *Der* instead of *Die* all thirteen sentences move towards *seinen*, by about one logit. Another English owner moves eight of them there and another German noun four, and the median change is small for both. A single English owner may still matter, like the two that the picture names: "elephant" moves its sentence towards *ihren*, which may be why it was the exception above.
+# **The second guess fails, too: it goes mostly by the article**, unlike the small translator, which believed the source ([chapter 8](08_model.ipynb)). With *Der* instead of *Die* all thirteen sentences move towards *seinen*, by about one logit. Another English owner moves eight of them there and another German noun four, and the median change is small for both. A single English owner may still matter, like the two that the picture names: "elephant" moves its sentence towards *ihren*, which may be why it was the exception above.
 #
 # Put together: first, the model writes *Die Katze* by itself, and so it has the gender. Second, this *Die* moves it towards *ihren*, by one logit compared with *Der*. Third, one logit is not enough, because *seinen* has a head start: it leads by three logits after *Der*, and so it still leads by two after *Die*.
 #
-# Where does the head start come from? In the 179 training pairs with "its", *sein* is twice as frequent as *ihr*, 83 times against 43. Two to one is log 2, or 0.7 logits. Halfway between the two groups *seinen* leads by 2.5 logits, which is twelve to one. So the pairs with "its" can explain about a quarter of the head start, and **the rest is open**. A candidate is the many "his" of the corpus, which German writes as *sein*, too. We have not tested it.
+# Where does the head start come from? In the 179 training pairs with "its", *sein* is twice as frequent as *ihr*, 83 times against 43. Two to one is $\ln 2$, or 0.7 logits (their differences are nats). Halfway between the two groups *seinen* leads by 2.5 logits, which is twelve to one. So the pairs with "its" can explain about a quarter of the head start, and **the rest is open**. A candidate is the many "his" of the corpus, which German writes as *sein*, too. We have not tested it.
 #
 # ## Can lessons cure it?
 #
-# We take 400 sentences with "its" from the grammar of chapter 14, half with *ihr* and half with *sein*, and none about our 26 owners. Then the model trains on them for 60 updates:
+# We take 400 sentences with "its" from the 20,000 pairs of the small translator, half with *ihr* and half with *sein*, and none about our 26 owners. Then the model trains on them for 60 updates:
 
 # %% tags=["active-ipynb"]
 # def possessive(german):
@@ -298,7 +300,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 #     return found[1] if found else "neither"
 #
 #
-# pairs = list(read_corpus("bundled", "train"))  # the grammar's
+# pairs = list(read_corpus("bundled", "train"))  # of the small translator
 # SEED = 2  # of the three draws in evidence 16.9 the middle one by BLEU
 # random.Random(SEED).shuffle(pairs)
 # lessons = {"ihr": [], "sein": [], "neither": []}
@@ -310,9 +312,9 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # assert len(chosen) == 400
 #
 # settings = TrainingConfig(
-#     updates=60,  # four passes over the lessons
+#     updates=60,  # four epochs of the lessons
 #     batch_tokens=600,
-#     learning_rate=6e-4,  # its peak
+#     learning_rate=6e-4,  # its peak; the package's class takes it instead of lr_scale
 #     warmup=10,
 #     seed=SEED,
 # )
@@ -321,7 +323,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # both = {"before": model, "after": taught_model.eval()}
 
 # %% [markdown]
-# Now let both models translate freely about our feminine owners, who have lost a ball or a game. *Ball* is masculine and needs *ihren*. *Spiel*, the game, is neuter and needs *ihr*: the owner decides between *ihr* and *sein*, and the thing decides the ending.
+# Now let both models translate freely about our feminine owners, who have lost a ball or a game. *Ball* is masculine and needs *ihren*. *Spiel*, the game, is neuter and needs *ihr*: the owner decides the stem, and the thing the ending.
 
 # %% tags=["active-ipynb"]
 # lost = {"ball": ("ihren", "seinen"), "game": ("ihr", "sein")}
@@ -356,7 +358,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 #
 # **The lessons pushed cows and moons alike to the right, and hardly moved them apart.** For the ball both groups moved by more than two logits, but away from each other by only a quarter of a logit. So sixty updates have done little more than our one number did: it moved the line, and they moved the dots. For the game the feminine owners began further left and were pushed less, and so none of them crosses.
 #
-# And lessons have a price. The 44.7 above was measured with the beam. Without the beam, which lifts every score, the same model has 44.0 BLEU on Tatoeba's test, and after these lessons it has 41.5. To lose what was learned before is called **forgetting**. On this page 12 of 26 answers are right, for thirteen owners and two things. [Evidence 16.9](evidence/16_translation.ipynb) asks for a third thing as well, "its way", which makes 39 answers. It has this training and two with other draws of lessons: 19 to 24 of the 39 became right, and each time the price was two to three BLEU.
+# And lessons have a price. The 44.7 above was measured with the beam. Without the beam the same model has 44.0 BLEU on Tatoeba's test, and after these lessons it has 41.5. To lose what was learned before is called **forgetting**. On this page 12 of 26 answers are right, for thirteen owners and two things. [Evidence 16.9](evidence/16_translation.ipynb) asks for a third thing as well, "its way", which makes 39 answers. It has this training and two with other draws of lessons: 19 to 24 of the 39 became right, and each time the price was two to three BLEU.
 #
 # ## What is such a number worth?
 #
@@ -366,7 +368,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 #
 # ## How the paper's translator compares
 #
-# What a score can do is compare, and that is how the paper uses it. Its Table 2 has the translators of its day on one test:
+# What a score can do is compare, and that is how the paper uses it. Its Table 2 has the translators of its day on one test, the news texts of newstest2014:
 
 # %% tags=["active-ipynb"]
 # drawn.table_2()
@@ -374,7 +376,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # %% [markdown]
 # *Higher is better, and further left is cheaper to train. The dashed line joins the paper's two models: both are above all others, and the base model is also left of them all.*
 #
-# The base model beats even several translators together, for a third of the operations of the cheapest other one (ConvS2S). The big model cost as much as a single GNMT and scores almost four BLEU more. But these translators differ in everything at once. In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). The last column has sentences longer than any in training:
+# The base model beats even several translators together, for a third of the operations (multiplications and additions) of the cheapest other one, the convolutional ConvS2S. The big model cost as much as a single GNMT, Google's, and scores almost four BLEU more. But these translators differ in everything at once. In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). An RNN ([chapter 1](01_recurrence.ipynb)) reads word by word into one vector. The last column has sentences longer than any in training:
 
 # %% tags=["active-ipynb"]
 # shown = {
@@ -392,7 +394,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # markdown_table(["BLEU, mean of three trainings", "familiar lengths", "longer"], rows)
 
 # %% [markdown] tags=["question-12", "question-13"]
-# **In this race attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformer equals that without recurrence. On longer sentences the RNN wins. A likely reason is that there the paper's Transformer meets positions that were never trained ([chapter 7](07_positions.ipynb)), while an RNN has no positions at all. Rotary positions, which tell only distances, win back most of the gap.
+# **In this race attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformers (the two of [chapter 7](07_positions.ipynb)) equal that. On longer sentences the RNN wins, likely because it has no positions that training could leave out. Rotary positions win back most of the gap.
 
 # %% [markdown]
 # ## What to keep
@@ -446,7 +448,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # For the ball 0.98 of the pairs are in order before the lessons, and for the game 0.98, too. After the lessons it is 1.00 for both. So this measure shows at once what the count of right answers hid: the difference was there from the start, for both things, and the lessons had little to add to it.
 # </details>
 #
-# **3. To try.** German has a third gender, neuter, with the article *Das* and the possessive *seinen*. *Pferd* (horse), *Kind* (child) and *Haus* (house) are neuter. *Der Pferd* and *Die Pferd* are wrong German. Begin "The horse lost its ball." with *Das Pferd verlor*, *Der Pferd verlor* and *Die Pferd verlor*, call `leaning` for each, and do the same for the child and the house. First say what should come out if the model goes by the gender of the noun, and what if it goes by the article.
+# **3. To try.** The neuter of chapter 6 has the article *Das* and the possessive *seinen*. *Pferd* (horse), *Kind* (child) and *Haus* (house) are neuter. *Der Pferd* and *Die Pferd* are wrong German. Begin "The horse lost its ball." with *Das Pferd verlor*, *Der Pferd verlor* and *Die Pferd verlor*, call `leaning` for each, and do the same for the child and the house. First say what should come out if the model goes by the gender of the noun, and what if it goes by the article.
 #
 # <details><summary>Answer</summary>
 #
@@ -468,4 +470,4 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # Not the taught one. By exercise 1 the mistake touches about one sentence in a thousand, while two BLEU are lost over all of them. A line that is moved only where the English says "its" costs nothing elsewhere, but *ihr* and *sein* need a line of their own, and so does every other ending. Next, mix the lessons with old sentences, and measure both: BLEU on the old test, and a challenge set with things of every gender.
 # </details>
 #
-# **Next.** [Chapter 17](17_variations.ipynb) turns one knob at a time, as the paper's Table 3 does, and asks you to bet first.
+# **Next.** The main book goes on with [chapter 19](19_visualization.ipynb), inside the small translator. [Chapter 17](17_variations.ipynb) turns one knob at a time, as the paper's Table 3 does.
