@@ -11,14 +11,7 @@
 #
 # *Figures 3 to 5 of the paper. Reading takes about 20 minutes, running a minute.*
 #
-# Two English sentences differ in one word. In both the cat owns the ball, and German has to say so. The German word for "its" depends on the owner's gender:
-#
-# |owner|gender|"its ball"|
-# |---|---|---|
-# |cat|feminine|*ihren Ball*|
-# |garden, house, dog|masculine or neuter|*seinen Ball*|
-#
-# Here is what the model that ships with this book writes:
+# Two English sentences differ in one word. In both the cat owns the ball, so German has to say *ihren Ball*; a garden, a house or a dog, masculine or neuter, would have *seinen Ball*. Here is what the small translator of chapter 0 writes:
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -47,7 +40,7 @@
 #
 # ## Every number in the model has a name
 #
-# In PyTorch, `register_forward_hook` shows you the output of any module. This book's layers also report what happens inside them, such as scores and weights, and a `cache` block keeps copies under their names. Here are four:
+# In PyTorch, `register_forward_hook` shows you the output of any module. This book's layers also report what happens inside them, such as scores and weights, and a `cache` block (not the key-value cache of chapter 15) keeps copies under their names. Here are four:
 
 # %% tags=["active-ipynb"]
 # with cache(model) as seen:
@@ -57,12 +50,12 @@
 #     print(name, tuple(seen[name].shape))
 
 # %% [markdown]
-# The last, `heads`, is what each head puts out. The weights are of two sentences, four heads, ten tokens that look (nine and the end mark), and ten looked at. In code, layers and heads count from 0.
+# The last, `heads`, is what each head puts out. The weights are of two sentences, four heads, ten tokens that look (nine and the end mark `</s>`), and ten looked at.
 #
 # Two runs that differ in one word are a **minimal pair**: whatever else differs comes from that word. How much of its weight does "its" give to the cat, in each head of the encoder, beside the garden and beside the house?
 
 # %% tags=["active-ipynb"]
-# CAT, ITS = 4, 6  # places in both sentences, counted from 0
+# CAT, ITS = 4, 6  # positions in both sentences, counted from 0
 # for layer in (0, 1):
 #     weights = seen[f"encoder.{layer}.self_attention.weights"]  # (2, 4, 10, 10)
 #     to_cat = weights[:, :, ITS, CAT]  # (sentences, heads)
@@ -70,7 +63,7 @@
 #         print(f"layer {layer}, {sentence}:", *[f"{weight:.2f}" for weight in row])
 
 # %% [markdown]
-# The largest change by far is in layer 0: its third head, in code head 2, lets go of the cat. In layer 1 the input has changed already, so we begin with layer 0. Here is all that this head looks at:
+# The largest change by far is in layer 0: head 2, the **owner head** of [chapter 0](00_first_transformer.ipynb), lets go of the cat. In layer 1 the input has changed already, so we begin here. This is all that the head looks at:
 
 # %% tags=["active-ipynb"]
 # maps = attention_maps(model, tokenizer, list(zip([garden, house], german)))
@@ -87,7 +80,7 @@
 # The second tool is `edit`. You give it a function, and the model goes on with what your function returns. Ours makes "its" look only at the cat. If the head is a thermometer, the German will stay as it is. What do you expect?
 
 # %% tags=["active-ipynb"]
-# OWNER_HEAD = 2  # our name for the head that let go of the cat
+# OWNER_HEAD = 2  # in layer 0
 # OWNER_WEIGHTS = "encoder.0.self_attention.weights"
 #
 #
@@ -101,7 +94,7 @@
 #     print(*translate(model, tokenizer, [house]))
 
 # %% [markdown]
-# The wrong sentence has become right. This is an **intervention**: we set one row of one head by hand and left all else alone, so this row is a cause of the German word. We call the head the **owner head**.
+# The wrong sentence has become right. This is an **intervention**: we set one row of one head by hand and left all else alone, so this row is a cause of the German word.
 #
 # On the book's live page you can do this with your mouse. In this picture of it the first noun is a dog, masculine in German:
 
@@ -114,19 +107,19 @@
 #
 # ## What does the house say?
 #
-# Is the ball the house's, then? Let us turn "its" to each token of the house's sentence. A finer measure than the word are the scores that the model gives to the next word, its *logits*: by how much is *ihren* ahead of *seinen*?
+# Is the ball the house's, then? Let us turn "its" to each token of the house's sentence. A finer measure than the word are the logits: by how much is *ihren* ahead of *seinen*? (This is the *leaning* of chapter 16.)
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
 # def logits(english, begun):
-#     """The model's scores of all words to come next after a German beginning."""
+#     """The logits of all words to come next after a German beginning."""
 #     source = torch.tensor([[*tokenizer.encode(english), tokenizer.eos_id]])
 #     target = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(begun)]])
 #     return model(source, target)[0, -1]
 #
 #
 # def lead_of(one, other, english, begun):
-#     """By how much one German word is ahead of another as the next word."""
+#     """The leaning of chapter 16: how far one word is ahead of another as the next."""
 #     after = logits(english, begun)
 #     first, second = (tokenizer.encode(f"Katze {word}")[-1] for word in (one, other))
 #     return (after[first] - after[second]).item()
@@ -160,14 +153,14 @@
 # %% [markdown] tags=["question-31"]
 # ## Does the higher score win?
 #
-# Why does the house draw the weight away, and the garden not? In layer 0 a vector holds a word and its place, and knows nothing yet of the sentence. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is.
+# Why does the house draw the weight away, and the garden not? We know from chapter 0 that in layer 0 a vector holds only a word and its position. So the score that "its" gives to a noun depends only on *which* noun it is and *where* it is.
 #
 # Softmax turns scores into shares. If the noun is scored higher than the cat, the cat gets less than half of the weight. Let us guess that this is too little. Then the German is wrong where a noun is scored higher than the cat, and right elsewhere. We put each of 159 masculine or neuter nouns, all of one token, in the place of the house.
 
 # %% tags=["active-ipynb"]
 # from transformer.models.gold import one_token_nouns  # from the lexicon of the corpus
 #
-# NOUN, BALL = 2, 7  # places, as CAT and ITS
+# NOUN, BALL = 2, 7  # positions, as CAT and ITS
 # nouns = one_token_nouns(tokenizer, "mn")  # masculine or neuter in German
 # texts = [f"In the {noun} the cat lost its ball." for noun in nouns]
 # ids = torch.tensor([[*tokenizer.encode(text), tokenizer.eos_id] for text in texts])
@@ -212,16 +205,16 @@
 #         print(f"{by:+}: {its_right().sum()} of {len(nouns)} right")
 
 # %% [markdown]
-# With the cat ahead every sentence is right, with the noun ahead every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1.
+# With the cat ahead every sentence is right, with the noun ahead every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. (In chapter 0 the cat had 8.0, for "its" stood one further on.)
 #
 # ## Which heads matter? Silence them one by one
 #
 # Let us silence each of the model's 24 heads, one at a time, and read what the model writes. The field calls this **ablation**.
 #
-# The German word has two halves. Its *stem* says who owns: *ihr-* or *sein-*. Its *ending* agrees with what is owned. So we let the cat lose a bag, which is feminine: *ihre* is right, and a mistake in either half shows.
+# The German word has a stem, the owner's, and an ending, which agrees with what is owned. So we let the cat lose a bag, which is feminine: *ihre* is right, and a mistake in either half shows.
 
 # %%
-from transformer.models.recording import Change
+from transformer.models.recording import Change  # a type: an edit's function
 
 
 def silent(head: int | list[int]) -> Change:
@@ -251,9 +244,9 @@ def silent(head: int | list[int]) -> Change:
 # views.silenced(written, next_word(bag, begun))
 
 # %% [markdown]
-# *Grey is the word that the model writes anyway: without the owner head (blue) the stem is lost, and without the first head of the encoder's second layer (green) the ending.*
+# *Grey is the word that the model writes anyway: without the owner head (blue) the stem is lost, and without the noun head (layer 1, head 0, green) the ending.*
 #
-# Without the owner head the stem is the default, *sein-*. The other head that is missed we call the **noun head**: from "the" and "its" it looks at the noun that follows. The two heads divide the work in the same way in 500 other sentences ([evidence 19.3](evidence/19_visualization.ipynb)).
+# Without the owner head the stem is the default, *sein-*. The **noun head**, also of chapter 0, looks from "the" and "its" at the noun that follows. The two heads divide the work in the same way in 500 other sentences ([evidence 19.3](evidence/19_visualization.ipynb)).
 #
 # ## Four words from two heads
 #
@@ -311,7 +304,7 @@ def silent(head: int | list[int]) -> Change:
 # %% [markdown] tags=["question-17"]
 # ## What does the decoder take from the encoder?
 #
-# After the encoder, the vector of "its" holds both halves. They reach the German word by **cross-attention**: at each step a query, made of what has been written, meets keys and values made of the encoder's vectors. This is the decoder's second layer, in the garden's sentence:
+# After the encoder, the vector of "its" holds both halves. They reach the German word by cross-attention. This is the decoder's second layer, in the garden's sentence:
 
 # %% tags=["active-ipynb"]
 # views.crossing(maps[0], layer=1, head=3, word="ihren")
@@ -381,7 +374,7 @@ def silent(head: int | list[int]) -> Change:
 # The left picture is like the paper's Figure 4. Its authors write that the two heads are "apparently involved" in finding what *its* stands for. They chose the word well, because they had only looked.
 
 # %% [markdown] tags=["question-08"]
-# Of Figure 5 they say that heads "clearly learned to perform different tasks". Does each head have a task of its own, like a filter of a convolution? In our encoder the owner head and the noun head do. For the other six we found no task that only one of them does ([evidence 19.11](evidence/19_visualization.ipynb)).
+# Of Figure 5 they say that heads "clearly learned to perform different tasks". Does each head have a task of its own? In our encoder the owner head and the noun head do. For the other six we found no task that only one of them does ([evidence 19.11](evidence/19_visualization.ipynb)).
 
 # %% [markdown]
 # ## Where to go on
@@ -391,7 +384,7 @@ def silent(head: int | list[int]) -> Change:
 # ## What to keep
 #
 # - Where a head looks is a suspicion; only what happens when you change the head tells you what it does.
-# - A head of the first layer knows only words and places, so "its" can fall for a noun that merely scores high. When no feminine owner gets through, the model writes its default.
+# - A head of the first layer knows only words and positions, so "its" can fall for a noun that merely scores high. When no feminine owner gets through, the model writes its default.
 # - Silencing a part tells you whether it is missed, and not what it says: parts that say the same thing cover for one another. Pasting from one run into another shows what they carry.
 #
 # ## Exercises
