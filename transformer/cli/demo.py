@@ -55,7 +55,7 @@ def train_demo(
     print(
         "A Transformer learns to translate English to German from the bundled corpus."
     )
-    run_experiment(e, command, count=30)
+    run_experiment(e, command, count=100)  # from so many on BLEU decides
 
 
 def scores_of(model, tokenizer, split: str) -> tuple[dict, list]:
