@@ -41,6 +41,14 @@ def test_dropout_keeps_the_mean(P_drop):
         assert torch.allclose(y[y != 0], x[y != 0] / (1 - P_drop), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("P_drop", [-0.1, 1.0, 2.0])
+def test_dropout_out_of_range(P_drop):
+    with pytest.raises(
+        ValueError, match=f"P_drop must be at least 0 and below 1, not {P_drop}"
+    ):
+        dropout(torch.ones(3), P_drop)
+
+
 @pytest.mark.parametrize("N", [1, 2, 6])
 def test_where_dropout_stands(N):
     with torch.device("meta"):

@@ -243,7 +243,12 @@ def smoothed_targets(gold: Tensor, V: int, epsilon: float) -> Tensor:
 
 # %%
 def dropout(x: Tensor, P_drop: float) -> Tensor:
-    """Zero each number with probability P_drop and divide the rest by 1 - P_drop."""
+    """Zero each number with probability P_drop and divide the rest by 1 - P_drop.
+
+    Raises ValueError for a P_drop below 0, or of 1 and more.
+    """
+    if not 0 <= P_drop < 1:
+        raise ValueError(f"P_drop must be at least 0 and below 1, not {P_drop}")
     keep = torch.rand_like(x) >= P_drop
     return x * keep / (1 - P_drop)
 
