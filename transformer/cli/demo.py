@@ -16,7 +16,7 @@ from transformer.models.pretrained import load
 from transformer.models.search import translate_all
 from transformer.runs.experiment import Experiment
 from transformer.runs.folder import read_settings
-from transformer.runs.progress import read_log
+from transformer.runs.progress import ENOUGH, read_log
 from transformer.runs.recipes import RECIPES
 from transformer.runs.run import run_experiment
 
@@ -55,7 +55,7 @@ def train_demo(
     print(
         "A Transformer learns to translate English to German from the bundled corpus."
     )
-    run_experiment(e, command, count=100)  # from so many on BLEU decides
+    run_experiment(e, command, count=ENOUGH)  # fewer chose the worse weights
 
 
 def scores_of(model, tokenizer, split: str) -> tuple[dict, list]:
