@@ -69,8 +69,8 @@ README_CLAIMS = (
     "reaches {one_vector:.0f} BLEU, and the same RNN reaches {with_attention:.0f}",
     "which has no RNN, reaches {attention_alone:.0f}, too",
     "it gets {longer_sines:.0f}, and the RNN with attention {longer_rnn:.0f}",
-    "lost only {use_ignoring:.2f} nats a token",
-    "more slowly, it lost {use_cured:.2f}",
+    "raised the loss by only {use_ignoring:.2f}, the mean",
+    "more slowly, it raised it by {use_cured:.2f}",
     "loses {shuffled_cnn:.1f} points of accuracy",
 )
 

@@ -9,7 +9,7 @@
 #
 # [![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/OWNER/annotated-attention/blob/main/notebooks/04_attention.ipynb)
 #
-# *Section 3.2 of the paper. Reading takes about 20 minutes, running half a minute.*
+# *Section 3.2 of the paper. Reading takes about 20 minutes, running half a minute. You need [chapter 0](00_first_transformer.ipynb).*
 #
 # *Tom feeds his dog.* Whose dog? You did not have to think. But a computer holds four words as four lists of numbers, and nowhere in the list of "his" is there any Tom. To know whose dog it is, something has to travel from one word to another.
 #
@@ -44,7 +44,7 @@ from torch import Tensor, nn
 #
 # So the shares should depend on the words. Let the **score** of word $j$ for word $i$ be the inner product $x_i \cdot x_j$ of their vectors, which is large when the two agree. Softmax, as in chapter 0, turns a row of scores into **weights**, positive and adding up to 1.
 #
-# To begin with, every word (in a model, every token) has a vector with a single 1, in a place of its own. Before you look: whom will "his" listen to most?
+# To begin with, every word has a vector with a single 1, in a place of its own. (What are words here are tokens in a model.) Before you look: whom will "his" listen to most?
 
 # %% tags=["active-ipynb"]
 # words = ["Tom", "feeds", "his", "dog"]
@@ -373,7 +373,7 @@ class MultiHeadAttention(nn.Module):
 #
 # Our story was staged. Nobody staged the heads of the small translator of chapter 0: it learned from English sentences and their translations. It must choose between *ihren Ball* and *seinen Ball*, and so it has a reason to find out whose.
 #
-# Its encoder has two layers of four heads. On sentences that it had not learned from we counted how often each head looks from "its" most at the owner, of all the nouns that "its" might mean. The best is the owner head of chapter 0 (in words the third head of the first layer).
+# Its encoder has two layers of four heads. On sentences that it had not learned from we counted how often each head looks from "its" most at the owner, of all the nouns that "its" might mean. The best is the owner head of chapter 0 (head 2 of layer 0, so the third of the first layer).
 #
 # Here that head meets two nouns before "its". A city, a lady and a cat are feminine in German, and only the dog is masculine, so the translation shows which noun was taken for the owner. Whom will "its" look at?
 
@@ -397,7 +397,7 @@ class MultiHeadAttention(nn.Module):
 # %% [markdown]
 # *Thicker arcs are larger weights: "its" finds the dog in spite of the city and the lady, but where the rival is a cat it takes the cat, and so does the German, in red.*
 #
-# So the head takes neither simply the first noun nor the nearest. It passes over a lady, whose ball would not be called "its", and takes a cat, wrongly: it goes by a score for each noun, as chapter 0 showed.
+# So the head takes neither simply the first noun nor the nearest. It passes over a lady, whose ball would not be called "its", and takes a cat, wrongly: it goes by a score for each noun at its place, as chapter 0 showed.
 #
 # How often is it right? In 114 other new sentences "its" could mean several nouns, and in 105 of them the head looks most at the right one. Always the first noun is right in 80, always the nearest before "its" in 15. Where the first noun is wrong, in 34 sentences, the head is still right in 26 ([evidence 4.5](evidence/04_attention.ipynb)).
 #

@@ -429,7 +429,7 @@ def beam_search(
 #
 # The lady was an exception. Of the 1,000 ordinary test sentences, to which hers belongs, a beam of four repairs three and spoils two ([evidence 15.4](evidence/15_decoding.ipynb)).
 #
-# What about sentences that people wrote? [Chapter 16](16_translation.ipynb) has larger models for them: the translator of everyday sentences, and one for captions of photographs. We read from records what a beam of four gains over greedy search with several α. Which α would you choose?
+# What about sentences that people wrote? There are larger models for them: the translator of everyday sentences of [chapter 16](16_translation.ipynb), and one for captions of photographs ([evidence 16.1](evidence/16_translation.ipynb)). We read from records what a beam of four gains over greedy search with several α. Which α would you choose?
 
 # %% tags=["active-ipynb"]
 # def gains(record):

@@ -247,7 +247,7 @@ class Projection(nn.Module):
 #     torch.manual_seed(2)  # of seeds 0 to 2 the middle one
 #     sizes = dict(d_model=32, d_ff=64, N=1, h=2, P_drop=0.0)
 #     config = TransformerConfig(len(words), **sizes, tie_embeddings=one_matrix)
-#     small = Transformer(config)  # chapter 8's, with one matrix for all or two
+#     small = Transformer(config)  # the package's: one matrix for all, or three
 #     adam = torch.optim.Adam(small.parameters(), lr=0.005)
 #     kept = {}
 #     for step in range(201):

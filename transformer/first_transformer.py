@@ -56,7 +56,7 @@ from torch import nn
 # %% [markdown]
 # *Read from left to right: the query of "its" fits the cat's key best, so most of what it takes home is the cat's value, "feminine".*
 #
-# The **score** of a word is the inner product of the query with the word's key, divided by the root of the key's length $d_k = 2$, since longer keys have larger inner products ([chapter 4](04_attention.ipynb)). For the cat it is $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. For all four words at once:
+# The **score** of a word is the inner product of the query with the word's key, divided by the root of the key's width $d_k = 2$ (how many numbers it has), since wider keys have larger inner products ([chapter 4](04_attention.ipynb)). For the cat it is $(4 \cdot 2 + 0 \cdot 0)/\sqrt 2 = 5.66$. Softmax turns the scores into **weights**: it takes $e$ to the power of each and divides by the sum, so that they are positive and add up to 1. What "its" takes home is the **blend** of the values by these weights. For all four words at once:
 
 # %% tags=["active-ipynb"]
 # Q, K, V = x @ W_Q, x @ W_K, x @ W_V
@@ -85,7 +85,7 @@ class Attention(nn.Module):
     """Each token of x (B, T, d_model) looks at those of seen (B, S, d_model).
 
     B sentences, T tokens that look, S tokens that are seen; a token's vector has d_model
-    numbers, and each of h heads gets d_k of them.
+    numbers, and the queries, keys and values of each head have d_k = d_model / h.
     """
 
     def __init__(self, d_model, h):
@@ -340,7 +340,7 @@ class Transformer(nn.Module):
 #
 # We begin with a translation that everybody can check: a number, written backwards.
 #
-# To write, the model starts with the begin mark `<s>`, takes the token with the highest score, appends it, and asks again, until the end mark `</s>` ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers an *update* (a "step" in the pictures): the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the natural logarithm of the right token's probability, in *nats*.
+# To write, the model starts with the begin mark `<s>`, takes the token with the highest score, appends it, and asks again; what comes after the end mark `</s>` is cut off ([chapter 15](15_decoding.ipynb) does it better). To train it, we show it 64 numbers an *update* (a "step" in the pictures): the target goes in without its last token and is compared without its first, so that each place has to name the next. The loss is minus the natural logarithm of the right token's probability, in *nats*.
 
 
 # %%
@@ -504,7 +504,7 @@ def train_step(model, optimizer, step, warmup=100):
 #     print(f"layer {layer}, heads 0 to 3 turned to the cat:", *found)
 
 # %% [markdown]
-# Two heads change the word. Head 2 of layer 0 makes it *ihren*: the stem is now right. Head 0 of layer 1 makes it *seine*: the ball's ending is gone. Are these our two heads from the beginning? Where do they look by themselves?
+# Two heads change the word. Head 2 of layer 0 makes it *ihren*: the stem is now right. Head 0 of layer 1 makes it *seine*: the ball's ending is gone. Are these our two heads from the beginning? Where do they look in the first sentence, by themselves?
 
 # %% tags=["active-ipynb"]
 # def looked(sentence, layer, head):

@@ -151,9 +151,9 @@ class Transformer(nn.Module):
 
 
 # %% [markdown]
-# Two things are easy to miss. The picture has three green boxes, and the class has one `embedding`. (The package's class can have three, by its switch `tie_embeddings`; two other switches, `norm_first` and `positions`, choose pre-norm and other positions.) The same matrix turns source and target tokens into vectors and, transposed, compares the top of each lane with its rows.
+# Two things are easy to miss. The picture has three green boxes, and the class has one `embedding`. The same matrix turns source and target tokens into vectors and, transposed, compares the top of each lane with its rows. (The package has a faster class, which can have three matrices, by its switch `tie_embeddings`; two other switches, `norm_first` and `positions`, choose pre-norm and other positions.)
 #
-# And `decode` asks for the source although it has the memory, because only the ids tell which vectors of the memory belong to **padding**. The mask `real` hides these vectors.
+# And `decode` asks for the source although it has the memory, because only the ids tell which vectors of the memory belong to padding ([chapter 4](04_attention.ipynb)). The mask `real` hides these vectors.
 
 # %% [markdown] tags=["question-18"]
 # ## How does a vector become a word?

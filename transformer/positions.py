@@ -297,7 +297,7 @@ def shift_matrix(steps: int, d_model: int) -> Tensor:
 # %% [markdown]
 # *Follow the dots, each query's best key: inside the box they mostly run beside the diagonal, one word back (heads 1 and 2) or one ahead (heads 3 and 4), and at positions between 14 and 20 they leave it (each head has its own scale of colours). Here heads count from 1: head 3 is the owner head of chapter 0, whose bonus for standing first comes mostly from the word "its".*
 #
-# But why do the bands end, when the clocks go on? By hand we took $M_3$ as $M$. It treats all positions alike, because it only has squares of the form $\begin{pmatrix}a&b\\-b&a\end{pmatrix}$. With such squares alone a score depends on $p-j$ and nothing else. But a trained matrix may have any numbers. So let us keep, for each hand, the nearest such square, and throw away the rest.
+# Training made these bands beside the diagonal. But why do they end, when the clocks go on? By hand we took $M_3$ as $M$. It treats all positions alike, because it only has squares of the form $\begin{pmatrix}a&b\\-b&a\end{pmatrix}$. With such squares alone a score depends on $p-j$ and nothing else. But a trained matrix may have any numbers. So let us keep, for each hand, the nearest such square, and throw away the rest.
 
 # %% tags=["active-ipynb"]
 # alike = {}

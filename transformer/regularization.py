@@ -11,7 +11,7 @@
 #
 # *Section 5.4 of the paper. Reading takes about 20 minutes, running half a minute.*
 #
-# We train a small translator on only 800 short sentences, in twelve rounds. After each round we test it on sentences that it has *not* seen. At every place of the German sentence it has to name the next token. One judge of its answers is the loss. Another counts how often the first guess is right. Before the twelve rounds are over, one judge says that the model is getting worse. Which one, and what does the other say?
+# We train a small translator on only 800 short sentences, in twelve rounds through all of them. After each round we test it on sentences that it has *not* seen. At every place of the German sentence it has to name the next token. One judge of its answers is the loss. Another counts how often the first guess is right. Before the twelve rounds are over, one judge says that the model is getting worse. Which one, and what does the other say?
 
 # %% tags=["active-ipynb"]
 # import sys
@@ -347,7 +347,7 @@ def dropout(x: Tensor, P_drop: float) -> Tensor:
 # %% [markdown]
 # ## A loss that cannot reach zero
 #
-# Chapter 14 needs the smoothed loss as a function. The first is its definition. The second is torch's own loss, without padding.
+# Chapter 14 needs the smoothed loss as a function. Here are two: the first is its definition, and the second is torch's own loss, without padding.
 
 
 # %%

@@ -81,7 +81,7 @@ from torch import Tensor, nn
 # %% [markdown]
 # *Follow the red line: without `x +` the model is ahead for nearly 80 updates, and then its loss hardly falls any more. The other line rests at guessing before it falls.*
 #
-# With `x +` the model writes the number backwards. Without `x +` it writes 1, until we stop it. Guessing costs 2.4, and its loss is 1.7, so it has learned *something*. What could one know about 31415926, and still answer "1" and never end?
+# With `x +` the model writes the number backwards. Without `x +` it writes 1, until we stop it. Guessing costs 2.4, and this model's loss is 1.7, so it has learned *something*. What could one know about 31415926, and still answer "1" and never end?
 
 # %% [markdown]
 # ## Every token keeps its lane

@@ -59,7 +59,8 @@
 
 # %% tags=["active-ipynb"]
 # pairs = sentence_pairs(1200)  # drawn by chance from a small grammar, none twice
-# held_out, train_pairs = pairs[:200], pairs[200:]  # for validation, for training
+# # no model learns from the first 200: they are for validation
+# held_out, train_pairs = pairs[:200], pairs[200:]
 # shown = [9, 6, 1]  # three of the held-out pairs, for all tables
 # headings = ["English", "German", "the German, word by word"]
 # table = [[*held_out[i], gloss(held_out[i][1])] for i in shown]
@@ -241,7 +242,7 @@
 # some_of(written_by(model_b))
 
 # %% [markdown]
-# B's loss is far lower than A's. Yet B stammers, or writes nothing. It has done what the player without a mask did in chapter 8:
+# B's loss is far lower than A's. Yet B stammers, or writes nothing. In training it has copied, like the player without a mask in chapter 8:
 
 # %% tags=["active-ipynb"]
 # english, german = held_out[1]
@@ -250,7 +251,7 @@
 # %% [markdown]
 # *Above, the first question has its own answer among the words that the model may look at (red); below, when the model writes, that place is empty.*
 #
-# B has never learned to do without it. In chapter 8 the dice proved the cheat, and here the coin does. We take all held-out sentences with "now", once with *jetzt* as the first German word, once with *nun*. How likely does a model find *jetzt*, before it may have read either?
+# In training B could always read the next word, one place to the right, and has never learned to do without it. In chapter 8 the dice proved the cheat, and here the coin does. We take all held-out sentences with "now", once with *jetzt* as the first German word, once with *nun*. How likely does a model find *jetzt*, before it may have read either?
 
 # %% tags=["active-ipynb"]
 # with_now = [i for i, (english, _) in enumerate(held_out) if english.endswith("now")]
@@ -431,7 +432,7 @@
 #
 # ## Its first German
 #
-# How many of these 200 are right to the letter? What does it make of a sentence of your own?
+# How many of the 200 validation sentences does it get right to the letter? What does it make of a sentence of your own?
 
 # %% tags=["active-ipynb"]
 # sentence = "The old king has opened the window."  # write your own

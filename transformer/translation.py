@@ -68,7 +68,7 @@
 # %% [markdown]
 # ## Watch German appear
 #
-# In [chapter 14](14_training.ipynb) you trained a translator on sentences that a grammar had made up. Now real ones. [Tatoeba](https://tatoeba.org) is written and translated by volunteers: greetings, proverbs, complaints, a great deal about somebody called Tom. Of 169,813 pairs, 161,852 are for training, 2,000 for validation and 2,000 for the test; the rest are linked to these by shared sentences ([chapter 10](10_data.ipynb)). The model is not told which word belongs to which.
+# In [chapter 14](14_training.ipynb) you trained a translator on sentences that a grammar had made up. Now real ones. [Tatoeba](https://tatoeba.org) is written and translated by volunteers: greetings, proverbs, complaints, a great deal about somebody called Tom. Of 169,813 pairs, 161,852 are for training, 2,000 for validation and 2,000 for the test; the rest are left out, because shared sentences link them to validation or test ([chapter 10](10_data.ipynb)). The model is not told which word belongs to which.
 #
 # It is a Transformer with three layers on each side, and a tenth of the parameters of the paper's base. We have trained it for an hour and a half on a CPU, and the next cell reads the record of this run. **On a GPU the cell makes the run in front of you**, in a quarter of an hour.
 
@@ -143,7 +143,7 @@
 #
 # The table goes from the simplest way to the best. The paper **averages weights**: it loads the weights that were saved at the last few validations, and replaces each number of a matrix by its mean over these files. Here this gains about a tenth of a BLEU, and the beam gains more than one.
 #
-# From here on the page uses the model of the last row, **the translator of everyday sentences**. It is as large and learned from the same pairs, but about twice as long, with more dropout and the norms first. **Its score is 44.7.** That flatters a little: three such models were trained, and the one with the best score on this very test was kept.
+# From here on the page uses the model of the last row, which ships with the package: **the translator of everyday sentences**. It is as large and learned from the same pairs, but about twice as long, with more dropout and the norms first. **Its score is 44.7.** That flatters a little: three such models were trained, and the one with the best score on this very test was kept.
 #
 # Is 44.7 good? The paper's best model has 28, but on long sentences of news. **Only scores on the same sentences compare.**
 
@@ -376,7 +376,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # %% [markdown]
 # *Higher is better, and further left is cheaper to train. The dashed line joins the paper's two models: both are above all others, and the base model is also left of them all.*
 #
-# The base model beats even several translators together, for a third of the operations (multiplications and additions) of the cheapest other one, the convolutional ConvS2S. The big model cost as much as a single GNMT, Google's, and scores almost four BLEU more. But these translators differ in everything at once. In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). An RNN ([chapter 1](01_recurrence.ipynb)) reads word by word into one vector. The last column has sentences longer than any in training:
+# The base model beats even several translators together, for a third of the operations (multiplications and additions) of the cheapest other one, the convolutional ConvS2S. The big model cost as much as a single GNMT, Google's, and scores almost four BLEU more. But these translators differ in everything at once. In a smaller race, on the grammar's sentences, we kept size and updates equal ([evidence 16.3](evidence/16_translation.ipynb)). An RNN ([chapter 1](01_recurrence.ipynb)) reads a sentence word by word, and puts all of it into one vector. The last column has sentences longer than any in training:
 
 # %% tags=["active-ipynb"]
 # shown = {
@@ -394,7 +394,7 @@ def leaning(model, tokenizer, english, german, words=("ihren", "seinen")):
 # markdown_table(["BLEU, mean of three trainings", "familiar lengths", "longer"], rows)
 
 # %% [markdown] tags=["question-12", "question-13"]
-# **In this race attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformers (the two of [chapter 7](07_positions.ipynb)) equal that. On longer sentences the RNN wins, likely because it has no positions that training could leave out. Rotary positions win back most of the gap.
+# **In this race attention is the great step.** With it an RNN may look back at every word, and 41 becomes 97. The Transformers (two of the five of [chapter 7](07_positions.ipynb)) equal that. On longer sentences the RNN wins, likely because it has no positions that training could leave out. Rotary positions win back most of the gap.
 
 # %% [markdown]
 # ## What to keep

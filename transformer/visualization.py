@@ -63,7 +63,7 @@
 #         print(f"layer {layer}, {sentence}:", *[f"{weight:.2f}" for weight in row])
 
 # %% [markdown]
-# The largest change by far is in layer 0: head 2, the **owner head** of [chapter 0](00_first_transformer.ipynb), lets go of the cat. In layer 1 the input has changed already, so we begin here. This is all that the head looks at:
+# The largest change by far is in layer 0: the third head lets go of the cat. It is head 2 in code, which counts from 0, the **owner head** of [chapter 0](00_first_transformer.ipynb). In layer 1 the input has changed already, so we begin here. This is all that the head looks at:
 
 # %% tags=["active-ipynb"]
 # maps = attention_maps(model, tokenizer, list(zip([garden, house], german)))
@@ -107,7 +107,7 @@
 #
 # ## What does the house say?
 #
-# Is the ball the house's, then? Let us turn "its" to each token of the house's sentence. A finer measure than the word are the logits: by how much is *ihren* ahead of *seinen*? (This is the *leaning* of chapter 16.)
+# Is the ball the house's, then? Let us turn "its" to each token of the house's sentence. A finer measure than the word are the logits (the picture calls them scores): by how much is *ihren* ahead of *seinen*? (This is the *leaning* of chapter 16.)
 
 # %% tags=["active-ipynb"]
 # @torch.no_grad()
@@ -205,7 +205,7 @@
 #         print(f"{by:+}: {its_right().sum()} of {len(nouns)} right")
 
 # %% [markdown]
-# With the cat ahead every sentence is right, with the noun ahead every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. (In chapter 0 the cat had 8.0, for "its" stood one further on.)
+# With the cat ahead every sentence is right, with the noun ahead every sentence is wrong. So the house's sentence goes wrong by one number: a house is scored 12.6 and a cat 9.1. (In chapter 0 the cat had 8.0 at this position, for "its" stood one further on.)
 #
 # ## Which heads matter? Silence them one by one
 #
@@ -244,7 +244,7 @@ def silent(head: int | list[int]) -> Change:
 # views.silenced(written, next_word(bag, begun))
 
 # %% [markdown]
-# *Grey is the word that the model writes anyway: without the owner head (blue) the stem is lost, and without the noun head (layer 1, head 0, green) the ending.*
+# *Grey is the word that the model writes anyway: without the owner head (blue) the stem is lost, and without the noun head (green; in code layer 1, head 0) the ending.*
 #
 # Without the owner head the stem is the default, *sein-*. The **noun head**, also of chapter 0, looks from "the" and "its" at the noun that follows. The two heads divide the work in the same way in 500 other sentences ([evidence 19.3](evidence/19_visualization.ipynb)).
 #

@@ -1,4 +1,4 @@
-"""The pictures of chapter 14: the shift, the leak, three trainings, what a wrong source
+"""The pictures of chapter 14: the leak, three trainings, what a wrong source
 costs."""
 
 from matplotlib.patches import Rectangle
