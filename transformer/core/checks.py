@@ -315,7 +315,10 @@ def check_deadline(deadline: float | None) -> None:
 
 def usable(logits: torch.Tensor) -> torch.Tensor:
     """Whether all logits are numbers of some use: (), on their device."""
-    return (logits.abs() < 1e18).all()  # not so where one is not a number
+    if not logits.numel():
+        return torch.ones((), dtype=torch.bool, device=logits.device)
+    # a comparison with what is not a number is false
+    return (logits.amax() < 1e18) & (logits.amin() > -1e18)
 
 
 def check_usable(fine: bool | torch.Tensor) -> None:

@@ -34,6 +34,13 @@ def log_probs_of(logits: Tensor, pad_id: int) -> Tensor:
     return log_probs
 
 
+def likeliest(logits: Tensor, pad_id: int) -> Tensor:
+    """The token of the largest logit: (..., V) -> (...). Padding is no token."""
+    of_tokens = logits.clone()  # a hook may have kept the model's own
+    of_tokens[..., pad_id] = -torch.inf
+    return of_tokens.argmax(dim=-1)
+
+
 def step_log_probs(model: nn.Module, tokens: Tensor, state) -> Tensor:
     """log P(next token) in nats after tokens (rows, T), T >= 1, that the state has not read yet:
     (rows, V)."""
@@ -191,7 +198,7 @@ def greedy_tokens(
                 else "the deadline came before the sentence was begun: give it longer",
                 begun=written > 0,
             )
-        newest = step_log_probs(model, newest, state).argmax(dim=-1, keepdim=True)
+        newest = likeliest(model.step(newest, state), model.config.pad_id)[:, None]
         token = int(newest)
         yield token
         if token == model.config.eos_id:
@@ -245,9 +252,9 @@ def growing_greedy(
             for b, tokens in zip(alive.tolist(), output[:, 1:].tolist()):
                 results[b], done[b] = tokens, False
             break
-        best = step_log_probs(model, output[:, -1:], state).argmax(dim=-1, keepdim=True)
-        output = torch.cat([output, best], dim=1)
-        go_on = (best[:, 0] != model.config.eos_id) & (output.shape[1] <= limit)
+        best = likeliest(model.step(output[:, -1:], state), model.config.pad_id)
+        output = torch.cat([output, best[:, None]], dim=1)
+        go_on = (best != model.config.eos_id) & (output.shape[1] <= limit)
         if not go_on.all():
             for b, tokens in zip(alive[~go_on].tolist(), output[~go_on, 1:].tolist()):
                 results[b] = tokens
@@ -271,7 +278,7 @@ def fixed_greedy(
     def step():
         newest = output.index_select(1, state.position)
         logits = state.read(model, newest)[:, 0]
-        best = log_probs_of(logits, c.pad_id).argmax(dim=-1)
+        best = likeliest(logits, c.pad_id)
         written = best.masked_fill(~going, c.pad_id)
         output.index_copy_(1, state.position, written[:, None])
         going.logical_and_((best != c.eos_id) & (state.position < limit))
