@@ -15,7 +15,7 @@ class BitDropout(nn.Dropout):
         idle = not self.training or self.p in (0, 1)
         if idle or x.device.type != "cpu" or torch.compiler.is_compiling():
             return super().forward(x)
-        return x * random_keep(x, self.p) * (1 / (1 - self.p))
+        return (x * random_keep(x, self.p)).mul_(1 / (1 - self.p))
 
 
 def random_keep(x: Tensor, p: float) -> Tensor:
