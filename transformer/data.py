@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 # Small helpers of the package; comments below say what each does
 from transformer.core.batches import Sides
@@ -292,8 +291,9 @@ def pad(rows: list, pad_id: int) -> Tensor:
     """Lists of ids, filled up with pad_id to the longest: (B, length), int64."""
     if not rows:
         raise ValueError("a batch needs at least one sentence")
-    tensors = [torch.tensor(row, dtype=torch.long) for row in rows]
-    return pad_sequence(tensors, batch_first=True, padding_value=pad_id)
+    longest = max(map(len, rows))
+    filled = [[*row, *[pad_id] * (longest - len(row))] for row in rows]
+    return torch.tensor(filled, dtype=torch.long)
 
 
 def collate(encoded: list, pad_id: int = 0) -> Batch:
