@@ -28,6 +28,7 @@ from transformer.fast.search import (
     alarm,
     greedy_tokens,
     output_limit,
+    stop_dropout,
     timed_beam_search,
     timed_greedy_search,
 )
@@ -126,7 +127,8 @@ def in_batches(
     check_deadline(deadline)
     end = time.monotonic() + (math.inf if deadline is None else deadline)
     check_writes(model)
-    pad_id = model.eval().config.pad_id
+    stop_dropout(model)
+    pad_id = model.config.pad_id
     device = next(model.parameters()).device
     encoded = encoded_sources(model, tokenizer, sentences)
     order = sorted(range(len(encoded)), key=lambda i: -len(encoded[i]))
@@ -326,7 +328,7 @@ def stream(
     (sentence,) = [normalised(text) for text in check_texts([sentence])]
     check_extra(extra)
     check_writes(model)
-    model.eval()
+    stop_dropout(model)
     if is_blank(sentence):
         return words_of(tokenizer, ())
     source = torch.tensor(
