@@ -1,10 +1,10 @@
-"""Masks that would be taken for something else."""
+"""Masks that would be taken for something else, and logits of no use."""
 
 import pytest
 import torch
 
 from transformer.attention import causal_mask
-from transformer.core.checks import check_mask
+from transformer.core.checks import check_mask, usable
 
 PADDING = torch.tensor([[True, True, False], [True, True, True], [True, False, False]])
 NEAR = torch.ones(3, 3).tril(1).triu(-1).bool()
@@ -62,3 +62,15 @@ def test_masks_that_can_mean_one_thing(mask):
 def test_a_mask_of_positions_for_another_number_of_sentences():
     check_mask(PADDING, query(2, 3))
     check_mask(PADDING, query(1, 3))
+
+
+@pytest.mark.parametrize("wrong", [torch.nan, torch.inf, -torch.inf, 1e19, -1e19])
+def test_a_single_logit_that_is_no_usable_number_is_found(wrong):
+    logits = torch.randn(3, 50)
+    assert usable(logits)
+    logits[1, 7] = wrong
+    assert not usable(logits)
+
+
+def test_no_logits_are_usable():
+    assert usable(torch.empty(0, 50))

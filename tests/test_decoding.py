@@ -36,6 +36,7 @@ from transformer.fast.search import (
     beam_search,
     can_improve,
     greedy_search,
+    likeliest,
     output_limit,
     step_log_probs,
 )
@@ -1077,3 +1078,20 @@ def test_a_way_to_count_that_gives_no_score_is_named(monkeypatch):
         match=r"SCORES\['mine'\] gives 3.0: a Score\(percent, signature\) is wanted",
     ):
         scores(["a b"], ["a b"])
+
+
+def test_the_likeliest_token_is_no_padding_and_leaves_the_logits_as_they_are():
+    logits = torch.tensor([[9.0, 1.0, 3.0], [0.0, 2.0, 1.0]])
+    before = logits.clone()
+    assert likeliest(logits, pad_id=0).tolist() == [2, 1]
+    assert torch.equal(logits, before)
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+def test_a_search_turns_off_the_dropout_of_a_single_part(search):
+    model = model_of(P_drop=0.5).eval()
+    source = torch.tensor([SOURCES[0]])
+    expected = search(model, source)
+    model.decoder.layers[1].train()
+    assert search(model, source) == expected
+    assert not any(part.training for part in model.modules())

@@ -525,8 +525,8 @@ def beam_search(
     sentence is done when none alive can still overtake the n_best finished. deadline: seconds,
     after which a sentence that is not done gets the best hypotheses that have ended till then,
     or, where none has, the best beginnings (without an end mark, and shorter than the limit).
-    fixed: caches of one shape, as in `greedy_search`. The model is in evaluation mode afterwards. Raises ValueError for a beam, an n_best, an
-    alpha, an extra or a deadline out of range.
+    fixed: caches of one shape, as in `greedy_search`. The model is in evaluation mode afterwards.
+    Raises ValueError for a beam, an n_best, an alpha, an extra or a deadline out of range.
     """
     return timed_beam_search(
         model, source, beam, alpha, extra, n_best, deadline, fixed
