@@ -1034,11 +1034,11 @@ class MaskedModel(OneStack):
 # learned_from = [repeated(20) for _ in range(4000)]
 # longer = pad([target for _, target in [repeated(40) for _ in range(200)]], 0)
 # settings = TrainingConfig(
-#     updates=300,
+#     updates=400,
 #     batch_tokens=840,
 #     warmup=50,
 #     lr_scale=0.6,
-#     validate_every=300,
+#     validate_every=400,
 #     epsilon_ls=0.0,
 # )
 # right = {}
