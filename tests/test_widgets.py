@@ -45,7 +45,9 @@ W_K = torch.tensor([[2.0, 0], [1, 0], [0, 2], [0, 0]])
 W_V = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
 ASKS, GIVES = ("somebody", "deed"), ("Tom", "dog", "feeding")
 MATRICES = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-HEAVIEST = 60_000  # characters of a widget in a notebook: page, picture, words
+# characters of a widget in a notebook: page, picture, words; how well a picture is compressed depends
+# on the processor, by some percent
+HEAVIEST = 65_000
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 everywhere = pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -656,6 +658,7 @@ def test_keys_move_the_beam(opened, shown):
     assert browser.run("document.documentElement.scrollWidth") == 360
 
 
+@needs_browser
 def test_a_slider_turns_the_clocks(opened, shown):
     browser = opened(shown["clocks"].page, 360)
     assert text_of(browser, "output") == "10"
