@@ -45,9 +45,7 @@ W_K = torch.tensor([[2.0, 0], [1, 0], [0, 2], [0, 0]])
 W_V = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
 ASKS, GIVES = ("somebody", "deed"), ("Tom", "dog", "feeding")
 MATRICES = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-# characters of a widget in a notebook: page, picture, words; how well a picture is compressed depends
-# on the processor, by some percent
-HEAVIEST = 65_000
+HEAVIEST = 60_000  # characters of a widget in a notebook: page, picture, words
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 everywhere = pytest.mark.parametrize("scheme", ["light", "dark"])
