@@ -90,16 +90,23 @@ SETTINGS = {
 
 
 @cache
+def add_fonts() -> None:
+    """Let matplotlib know the fonts that come with the package, once."""
+    from matplotlib import font_manager
+
+    for file in sorted(FONTS.glob("*.ttf")):
+        font_manager.fontManager.addfont(file)
+
+
+@cache
 def apply() -> None:
     """Make the book's look matplotlib's, once, and let a notebook show pictures by
     `png`."""
     import sys
 
     import matplotlib
-    from matplotlib import font_manager
 
-    for file in sorted(FONTS.glob("*.ttf")):
-        font_manager.fontManager.addfont(file)
+    add_fonts()
     matplotlib.rcParams.update(SETTINGS)
     shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
     if shell:

@@ -14,7 +14,6 @@ import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -192,28 +191,18 @@ def png(figure, accent: str = RED) -> bytes:
     return small.getvalue()
 
 
-@cache
-def font() -> str:
-    """The sans-serif font of pictures: the first that this machine has."""
-    from matplotlib import font_manager
-
-    there = set(font_manager.get_font_names())
-    wanted = ("Roboto", "Liberation Sans", "Arial", "DejaVu Sans")
-    return next(name for name in wanted if name in there)
-
-
 @contextmanager
 def plain_style():
     """A context in which matplotlib draws as for a printed book; texts are no formulae."""
     import matplotlib
 
-    settings = {
-        "font.family": font(),
+    from transformer.views.style import SETTINGS, add_fonts
+
+    add_fonts()
+    shared = ("font.family", "mathtext.fontset", "mathtext.rm", "mathtext.it")
+    settings = {name: SETTINGS[name] for name in shared} | {
         "text.parse_math": False,
-        "mathtext.fontset": "custom",
-        "mathtext.it": f"{font()}:italic",
-        "mathtext.rm": font(),
-        "mathtext.cal": font(),
+        "mathtext.cal": SETTINGS["mathtext.rm"],
         "font.size": 10.5,
         "text.color": INK,
         "axes.edgecolor": GREY,
