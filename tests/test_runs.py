@@ -456,7 +456,7 @@ def test_a_run_goes_on_after_a_stop_as_if_there_had_been_none(files, tmp_path, c
 def test_an_average_that_validates_worse_is_not_taken(
     of_average, files, tmp_path, capsys
 ):
-    scores = iter([1.0, 2.0, of_average])
+    scores = iter([1.0, 2.0, of_average, 2.0])  # the last is measured again
     e = experiment(files, tmp_path / "run", keep=2, monitor="score")
     e = run_experiment(e, validate=lambda *_: {"score": next(scores)})
     out = capsys.readouterr().out

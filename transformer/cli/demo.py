@@ -55,7 +55,7 @@ def train_demo(
     print(
         "A Transformer learns to translate English to German from the bundled corpus."
     )
-    run_experiment(e, command, count=ENOUGH)  # fewer chose the worse weights
+    run_experiment(e, command, count=ENOUGH)
 
 
 def scores_of(model, tokenizer, split: str) -> tuple[dict, list]:

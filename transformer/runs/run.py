@@ -75,6 +75,9 @@ from transformer.runs.progress import Progress, monitor_of
 from transformer.runs.recipes import search_of
 from transformer.runs.training import TrainingConfig, held_out_loss, train
 
+# validation pairs that tell whether the average is better than the last weights: 100 have told wrong
+AT_END = 1000
+
 # What a run does; a task may put something else in each place
 
 
@@ -165,6 +168,21 @@ def validator_of(
         return figures | figures_in(own(model, tokenizer, pairs), figures)
 
     return both
+
+
+def validators_of(
+    e: Experiment,
+    tokenizer: Tokenizer,
+    sentences: Sentences,
+    count: int,
+    task: Task,
+    own: Callable | None,
+) -> tuple[Callable, Callable]:
+    """`validator_of` on `count` pairs, for the training, and on `AT_END` or more, for the choice
+    of weights after it."""
+    during = validator_of(e, tokenizer, sentences, count, task, own)
+    most = max(count, AT_END)
+    return during, validator_of(e, tokenizer, sentences, most, task, own)
 
 
 def checked(
@@ -370,14 +388,17 @@ def average(model, e: Experiment, log: list[dict], measure: Callable) -> None:
     updates = average_last(model, e.folder, e.training.keep, last)
     if len(updates) < 2:
         return
-    monitor = monitor_of(e.training)
+    figures = figures_in(measure(model), {})
+    average_last(model, e.folder, 1, last)
     row = next(row for row in log if row["update"] == updates[-1])
-    averaged = row | figures_in(measure(model), {})
+    row = row | figures_in(measure(model), {})
+    averaged = row | figures
+    monitor = monitor_of(e.training)
     said = f"the average of the weights of updates {listed(updates)}"
     if monitor.score(averaged) >= monitor.score(row):
+        average_last(model, e.folder, e.training.keep, last)
         print(f"the model is {said}")
         return
-    average_last(model, e.folder, 1, last)
     name = monitor.figure(row)
     print(
         f"{said} has a {name} of {averaged[name]:.4g}, and the last have {row[name]:.4g}: "
@@ -448,13 +469,14 @@ def run_experiment(
         e, tokenizer = open_run(e, sentences, command, device)
         with rank_zero_first():  # it may have to download what is validated on
             encoded = encoded_training(e, tokenizer, sentences)
-            measure = validator_of(e, tokenizer, sentences, count, task, validate)
+            of_data = e, tokenizer, sentences
+            of_count, at_end = validators_of(*of_data, count, task, validate)
         del sentences
         model = task.new_model(e, device)
         announce(e, model, tokenizer, encoded)
         with noted(e, command, device):
-            log = fit(model, e, encoded, measure, callbacks, command)
+            log = fit(model, e, encoded, of_count, callbacks, command)
         if rank() > 0:
             return None
-        finish(model, e, log, measure)
+        finish(model, e, log, at_end)
         return e
